@@ -1,9 +1,10 @@
-//! Measures release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint, of `daemon` and of a
+//! Benchmarks of release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint, of `daemon` and of a
 //! roll-out, and instruction counts of the hot paths.
 
 mod apiserver;
 mod baseline;
 pub mod binary;
+mod build;
 mod daemon;
 mod input;
 pub mod instructions;
@@ -28,7 +29,7 @@ use crate::workspace::Workspace;
 /// What `cargo xtask bench` takes.
 #[derive(Subcommand)]
 pub enum BenchCommand {
-    /// Time and peak memory of `seaworthy render`, against a mere parse of the same bytes.
+    /// Time and peak memory of `seaworthy render`, against a plain parse of the same bytes.
     Render(render::RenderArgs),
     /// Speed, memory and start of `seaworthy apiserver`, against kube-apiserver with etcd.
     Apiserver(apiserver::ApiserverArgs),
@@ -36,8 +37,10 @@ pub enum BenchCommand {
     Serve(serve::ServeArgs),
     /// Time, memory and idle processor time of `seaworthy daemon`, against plain writes of the same files.
     Daemon(daemon::DaemonArgs),
-    /// What rolling a change out to a fleet costs: decisions, writes, CPU time, memory.
+    /// Cost of rolling a change out to a fleet: decisions, writes, CPU time, memory.
     Rollout(rollout::RolloutArgs),
+    /// Time, packages and size of builds from nothing, with the slowest crates and tests.
+    Build(build::BuildArgs),
     /// Instruction counts under callgrind, against the recorded ones.
     Instructions(instructions::InstructionsArgs),
     /// Time the parse of a JSON file into a generic value, in a process of its own.
@@ -46,7 +49,7 @@ pub enum BenchCommand {
         /// The file.
         file: PathBuf,
     },
-    /// Run a command once and tell its wall time and peak memory.
+    /// Run a command once and print its wall time and peak memory.
     #[command(hide = true)]
     Measure {
         /// The command.
@@ -63,6 +66,7 @@ pub fn run(command: BenchCommand) -> Result<bool> {
         BenchCommand::Serve(args) => serve::run(&Workspace::load()?, &args),
         BenchCommand::Daemon(args) => daemon::run(&Workspace::load()?, &args),
         BenchCommand::Rollout(args) => rollout::run(&Workspace::load()?, &args),
+        BenchCommand::Build(args) => build::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {
             println!("{}", parse::nanoseconds(&file)?);

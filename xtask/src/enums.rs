@@ -1,4 +1,4 @@
-//! `cargo xtask enums`: asks the real API server which words the fields of the built-in kinds can have.
+//! `cargo xtask enums`: fetches the enum values of built-in kinds' fields from the real API server.
 //!
 //! The published documents, from which `cargo xtask openapi` makes the schemas, lack them; a running server's have
 //! them. The result lies beside the schemas, one definition per line, and holds only what these lack.
@@ -75,7 +75,7 @@ fn collect(ours: &Value, real: &Value, path: &str, fields: &mut Map<String, Valu
         let mut word = json!({"enum": words});
         let (before, after) = (ours["description"].as_str(), real["description"].as_str());
         if let Some(said) = after.and_then(|after| said(before.unwrap_or_default(), after)) {
-            word["said"] = said.into();
+            word["description"] = said.into();
         }
         fields.insert(path.to_owned(), word);
     }
@@ -104,7 +104,7 @@ mod tests {
             "mode": {"type": "string", "description": "How.\n\nPossible enum values: a, b", "enum": ["a", "b"]},
             "size": {"description": "Big."},
         }}});
-        let words = json!({"enum": ["a", "b"], "said": "\n\nPossible enum values: a, b"});
+        let words = json!({"enum": ["a", "b"], "description": "\n\nPossible enum values: a, b"});
         assert_eq!(missing_words(&ours, &real), BTreeMap::from([("K".to_owned(), json!({"properties/mode": words}))]));
     }
 

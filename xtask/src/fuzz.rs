@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: one reader of foreign input, tried for a while with inputs that nobody would send.
+//! `cargo xtask fuzz`: fuzzes one parser of untrusted input for a while.
 //!
 //! The targets are the tests in `tests/fuzz` of the API server, where every run tries each of them for a moment.
 //! They are built as tests are, with all checks of overflows on; no tool beside cargo is needed.

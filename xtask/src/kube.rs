@@ -1,4 +1,4 @@
-//! The real Kubernetes control plane beside ours: where its programs come from, and how they are started.
+//! Kubernetes control plane: kube-apiserver, etcd and kubectl are found or built, and started beside our server.
 //!
 //! - [`binaries`] finds the programs, or builds them once from `tests/kubernetes`.
 //! - [`control_plane`] starts them; every flag is there.
@@ -32,12 +32,12 @@ pub struct KubeArgs {
 
 #[derive(Subcommand)]
 enum KubeCommand {
-    /// Start etcd, kube-apiserver and kube-controller-manager on this machine, until Ctrl-C.
+    /// Start etcd, kube-apiserver and kube-controller-manager on this machine; Ctrl-C stops them.
     Up {
-        /// Where they keep their data. Without it, in a folder that is removed at the end.
+        /// Data folder [default: a temporary folder, which is removed at the end].
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
-        /// End when standard input does, too. For programs that start this.
+        /// Also stop at the end of standard input, for programs that start this.
         #[arg(long)]
         until_stdin_ends: bool,
     },
@@ -57,14 +57,14 @@ pub fn run(workspace: &Workspace, args: KubeArgs) -> Result<bool> {
 }
 
 fn up(binaries: &Binaries, data: Option<PathBuf>, until_stdin_ends: bool) -> Result<()> {
-    // Blocked before anything starts, so that none can come while there is something to stop and nobody to do it.
+    // Blocked before anything starts, so that none is lost while there is something to stop.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGCHLD]);
     signals.thread_block()?;
     if until_stdin_ends {
         thread::spawn(|| {
             // An input that cannot be read has ended, too.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
-            // To the process, not to this thread: whoever waits for signals gets it.
+            // To the process, not to this thread: the thread that waits for signals gets it.
             kill(Pid::this(), Signal::SIGTERM)
         });
     }

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, as data, and the check of the workspace against it.
+//! Layering: which crate may depend on which, as data, and the check of the workspace against it.
 //!
 //! - The lower half decides and does no I/O: no runtime, no client, no clock, no randomness. That is what makes a
 //!   preview, a test and the controller give the same answer.

@@ -102,7 +102,6 @@ fn paths(span: &str) -> Vec<String> {
     }
 }
 
-/// The step.
 pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
     let pages = Pages::read(&run.workspace.root)?;
     let problems = pages.problems();

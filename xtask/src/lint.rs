@@ -1,4 +1,4 @@
-//! Formatting, clippy, the pure half alone and cargo-deny as steps.
+//! Lint steps: formatting, clippy, the pure half alone, cargo-deny.
 
 use std::process::Stdio;
 
@@ -19,7 +19,7 @@ pub fn fmt(run: &mut Run<'_>) -> Result<Outcome> {
 }
 
 /// What the pure half is compiled from by itself. In a build of the whole workspace, a feature that one crate switches
-/// on is on for all, so that a pure crate could lean on what the program brings along and nobody would see it.
+/// on is on for all, so that a pure crate could rely on the program's features unnoticed.
 const PURE_BUILDS: &[&[&str]] =
     &[&["check", "--package", "seaworthy-render"], &["check", "--package", "seaworthy-fetch", "--no-default-features"]];
 

@@ -1,6 +1,6 @@
-//! The front door for developers: `cargo xtask test`, `lint`, `layering`, `kube`, `fuzz` and `bench`.
+//! xtask, the developer commands: `cargo xtask test`, `lint`, `layering`, `kube`, `fuzz` and `bench`.
 //!
-//! - `cargo xtask test` is the whole proof: it installs what the suites need, runs them all, and ends with what
+//! - `cargo xtask test` runs every check: it installs what the suites need, runs them all, and ends with what
 //!   failed, what was skipped and why.
 //! - A check is a [`step::Step`]; a new suite becomes one more row in [`suite::STEPS`].
 //! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
@@ -52,19 +52,19 @@ enum Command {
     Lint,
     /// Check which crate may depend on which.
     Layering,
-    /// List words in public texts that are not used here, with what to write instead.
-    Words(words::WordsArgs),
+    /// Check public texts for words that are not used here, and name the alternatives.
+    Words,
     /// Draw the README's tour as docs/images/tour.svg.
     Picture,
     /// Trim Kubernetes' published API documents to what is served.
     Openapi(openapi::OpenapiArgs),
-    /// Ask the real kube-apiserver for the words that fields can have.
+    /// Fetch the enum values of fields from the real kube-apiserver.
     Enums,
     /// Find or build the real kube-apiserver, etcd and kubectl, or start them.
     Kube(kube::KubeArgs),
-    /// Write down the protobuf form of the kinds that are served.
+    /// Generate the protobuf table of the kinds that are served.
     Protobuf(protobuf::ProtobufArgs),
-    /// Try a reader of foreign input with inputs that nobody would send.
+    /// Fuzz a parser of untrusted input.
     Fuzz(fuzz::FuzzArgs),
     /// Measure the release binary.
     #[command(subcommand)]
@@ -82,13 +82,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// `Ok(false)` is a check that ran and said no; an error is a check that could not run.
+/// `Ok(false)` is a failed check; an error is a check that could not run.
 fn run(command: Command) -> Result<bool> {
     match command {
         Command::Test(args) => suite::test(&Workspace::load()?, &args),
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
-        Command::Words(args) => words::run(&Workspace::load()?, &args),
+        Command::Words => words::run(&Workspace::load()?),
         Command::Picture => picture::run(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
         Command::Enums => enums::run(&Workspace::load()?),

@@ -1,4 +1,4 @@
-//! Markdown as far as the lints read it: lines outside of code blocks, code spans, links, headings.
+//! Markdown, as far as the lints read it: lines outside of code blocks, code spans, links, headings.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What `cargo metadata --no-deps` says: the workspace's crates and the dependencies that they declare.
+//! Metadata of the workspace's crates and their declared dependencies, from `cargo metadata --no-deps`.
 //!
 //! Declared is not compiled: optional and platform-bound dependencies are listed as well. What really gets
 //! compiled is in [`crate::tree`].
@@ -18,7 +18,6 @@ pub struct Metadata {
 /// One crate of the workspace.
 #[derive(Deserialize)]
 pub struct Package {
-    /// Its name.
     pub name: String,
     /// What it declares.
     pub dependencies: Vec<Dependency>,

@@ -74,7 +74,7 @@ pub struct OpenapiArgs {
     source: Option<PathBuf>,
 }
 
-/// Writes the data anew.
+/// Writes the data again.
 pub fn run(workspace: &Workspace, args: &OpenapiArgs) -> Result<bool> {
     let source = args.source.clone().unwrap_or_else(|| workspace.root.join(SOURCE));
     let data = workspace.root.join(DATA);
@@ -323,6 +323,6 @@ mod tests {
         let there = fs::read_dir(root.join(DATA)).unwrap().filter_map(Result::ok);
         let there = there.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
         let there = there.filter(|entry| entry.file_name() != crate::enums::FILE);
-        assert_eq!(there.count(), files.len(), "data that nobody makes");
+        assert_eq!(there.count(), files.len(), "a data file that no document gives");
     }
 }

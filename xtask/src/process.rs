@@ -1,4 +1,4 @@
-//! Processes beside this one: bound to it, and ended in good order.
+//! Child processes: bound to this one, read line by line, and ended in order.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -26,14 +26,14 @@ pub fn bound_to_this_process(program: &Path) -> Command {
     }
 }
 
-/// How often it is looked whether a process that prints nothing has ended: what it started may still hold its output open.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often a silent process is checked for its end: its descendants may still hold the output open.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Hears what a process prints, line by line, until it has ended; false if it printed nothing for so long. Bytes, because it may
-/// print anything.
-pub fn hear(child: &mut Child, silence: Duration, mut line: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+/// Reads what a process prints, line by line, until it has ended; false if it printed nothing for `timeout`. Lines are bytes,
+/// because it may print anything.
+pub fn read_lines(child: &mut Child, timeout: Duration, mut line: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
     let piped = child.stdout.take().context("its output is not piped")?;
-    // Read on a thread: a pipe cannot be waited for with patience.
+    // Read on a thread: a read from a pipe has no timeout.
     let (sender, lines) = mpsc::sync_channel(64);
     thread::spawn(move || {
         for read in BufReader::new(piped).split(b'\n') {
@@ -42,18 +42,18 @@ pub fn hear(child: &mut Child, silence: Duration, mut line: impl FnMut(&[u8]) ->
             }
         }
     });
-    let mut heard = Instant::now();
+    let mut last_read = Instant::now();
     loop {
-        match lines.recv_timeout(silence.min(LOOK)) {
+        match lines.recv_timeout(timeout.min(POLL_INTERVAL)) {
             Ok(read) => {
                 let mut read = read?;
                 read.push(b'\n');
                 line(&read)?;
-                heard = Instant::now();
+                last_read = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(true),
             Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => return Ok(true),
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() >= silence => return Ok(false),
+            Err(RecvTimeoutError::Timeout) if last_read.elapsed() >= timeout => return Ok(false),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
@@ -85,13 +85,13 @@ fn with_descendants(id: u32) -> Vec<u32> {
     all
 }
 
-/// Asks a process to end, and kills it if it does not in this time.
-pub fn end(child: &mut Child, patience: Duration) -> Result<()> {
+/// Sends SIGTERM to a process, and kills it after `timeout`.
+pub fn end(child: &mut Child, timeout: Duration) -> Result<()> {
     if child.try_wait()?.is_some() {
         return Ok(());
     }
     kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     while child.try_wait()?.is_none() {
         if Instant::now() > deadline {
             child.kill()?;
@@ -106,15 +106,15 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use super::{end_with_descendants, hear, with_descendants};
+    use super::{end_with_descendants, read_lines, with_descendants};
 
     fn shell(script: &str) -> Child {
         Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
     }
 
-    fn heard(child: &mut Child, silence: Duration) -> (bool, Vec<String>) {
+    fn lines_of(child: &mut Child, timeout: Duration) -> (bool, Vec<String>) {
         let mut lines = Vec::new();
-        let has_ended = hear(child, silence, |line| {
+        let has_ended = read_lines(child, timeout, |line| {
             lines.push(String::from_utf8_lossy(line).into_owned());
             Ok(())
         });
@@ -122,20 +122,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_heard_to_the_end() {
+    fn output_is_read_to_the_end() {
         let mut child = shell("echo a; echo; printf b");
-        assert_eq!(heard(&mut child, Duration::from_secs(60)), (true, vec!["a\n".into(), "\n".into(), "b\n".into()]));
+        assert_eq!(
+            lines_of(&mut child, Duration::from_secs(60)),
+            (true, vec!["a\n".into(), "\n".into(), "b\n".into()])
+        );
         assert!(child.wait().unwrap().success());
     }
 
     #[test]
-    fn whoever_is_silent_is_told_and_ended_with_what_it_started() {
+    fn silent_process_is_reported_and_ended_with_its_descendants() {
         let mut child = shell("sleep 1000 & echo a; wait");
-        assert_eq!(heard(&mut child, Duration::from_secs(5)), (false, vec!["a\n".into()]));
+        assert_eq!(lines_of(&mut child, Duration::from_secs(5)), (false, vec!["a\n".into()]));
         let all = with_descendants(child.id());
         assert_eq!(all.len(), 2, "the shell and what it started");
         end_with_descendants(&mut child).unwrap();
-        // Its parent is gone, so nobody waits for it but the first process.
+        // Its parent is gone, so the init process reaps it.
         let state = |id: u32| std::fs::read_to_string(format!("/proc/{id}/stat")).ok();
         let runs = |id: u32| state(id).is_some_and(|stat| !stat.contains(") Z "));
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn process_that_has_ended_is_not_waited_for_because_of_what_it_left() {
         let mut child = shell("sleep 1000 & echo $!");
-        let (has_ended, lines) = heard(&mut child, Duration::from_secs(600));
+        let (has_ended, lines) = lines_of(&mut child, Duration::from_secs(600));
         let left = lines[0].trim().parse().unwrap();
         super::kill(super::Pid::from_raw(left), super::Signal::SIGKILL).unwrap();
         assert!(has_ended, "the shell has");

@@ -1,4 +1,4 @@
-//! `cargo xtask protobuf`: writes down how the built-in kinds look as protobuf and which JSON that is.
+//! `cargo xtask protobuf`: generates the table of the built-in kinds' protobuf fields and their JSON names.
 //!
 //! - The result is `crates/control-plane/apiserver/data/protobuf.txt`, committed, so that a build needs nothing but the repository.
 //! - Field numbers and types come from the `generated.proto` files of Kubernetes' modules. Names in JSON, inlining and
@@ -51,7 +51,7 @@ pub struct ProtobufArgs {
     modules: PathBuf,
 }
 
-/// Writes the table anew.
+/// Writes the table again.
 pub fn run(workspace: &Workspace, args: &ProtobufArgs) -> Result<bool> {
     let text = table(&args.modules, &workspace.root.join(DISCOVERY))?;
     let path = workspace.root.join(TABLE);
@@ -131,7 +131,7 @@ fn package_of(group: &str, version: &str) -> String {
     }
 }
 
-/// `k8s.io.api.core.v1.Pod` as `core/v1.Pod`: enough to tell messages apart.
+/// `k8s.io.api.core.v1.Pod` as `core/v1.Pod`: enough to distinguish messages.
 fn short(message: &str) -> Result<String> {
     match *message.rsplitn(4, '.').collect::<Vec<_>>() {
         [name, version, group, _] => Ok(format!("{group}/{version}.{name}")),

@@ -1,4 +1,4 @@
-//! What could not run, and why: collected during a run, shown at its end.
+//! Skips: what could not run, and why; collected during a run, shown at its end.
 //!
 //! A test that needs something it does not find appends one line, `SKIPPED <lane>: <reason>`, to the file named by
 //! the variable [`FILE_VARIABLE`] and returns. Steps add theirs with [`Skips::add`]. Nothing is passed over in
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use crate::table::{Align, Table};
 use crate::workspace::Workspace;
 
-/// Tells a test where its `SKIPPED` line goes.
+/// Names the file for a test's `SKIPPED` lines.
 pub const FILE_VARIABLE: &str = "SEAWORTHY_SKIPPED";
 
 /// The list of one run.

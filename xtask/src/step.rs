@@ -1,6 +1,6 @@
-//! A named check of the test command, and the runner that reports on all of them.
+//! Steps: the named checks of the test command, and the runner that reports on all of them.
 //!
-//! Every step runs, whatever became of those before it: one run tells everything that is wrong.
+//! Every step runs, even if an earlier one failed: one run shows everything that is wrong.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Which steps make up `cargo xtask test` and `cargo xtask lint`, and the steps that run cargo's own tests.
+//! Suite: the steps of `cargo xtask test` and `cargo xtask lint`, and those that run cargo's own tests.
 //!
 //! To add a suite that `cargo test` cannot express, write a function and give it a row in [`STEPS`]. A suite that
 //! only needs a program is an ordinary cargo test: name the program in `needs` of `unit`.
@@ -17,8 +17,8 @@ use crate::tool::{DBUS_DAEMON, IGNITION_VALIDATE, SYSTEMCTL, UNSHARE, VALGRIND};
 use crate::workspace::{Workspace, shown};
 use crate::{bench, kube, layering, links, lint, process, words};
 
-/// Longer than any build takes, in which nothing is printed, and longer than a test's own patience.
-const SILENCE: Duration = Duration::from_secs(25 * 60);
+/// Longer than any build, during which nothing is printed, and longer than any test's own timeout.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(25 * 60);
 
 /// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
 /// of a run are the ones that get read.
@@ -103,17 +103,17 @@ fn doc(run: &mut Run<'_>) -> Result<Outcome> {
     cargo_test(run, command)
 }
 
-/// Shows cargo's output as it comes, and adds up its result lines on the way. A test that hangs is ended, and named: whoever
-/// ends this run from outside would not know which it was.
+/// Shows cargo's output as it comes, and adds up its result lines on the way. A test that hangs is ended, and named:
+/// a run that is ended from outside does not show which test it was.
 pub fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
-    run.tools.tell(&mut command);
+    run.tools.export_to(&mut command);
     command.env(FILE_VARIABLE, run.skips.file());
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(&command)))?;
     let mut sum = TestResult::default();
     let mut slow = Vec::new();
     let mut out = std::io::stdout().lock();
-    let has_ended = process::hear(&mut child, SILENCE, |line| {
+    let has_ended = process::read_lines(&mut child, OUTPUT_TIMEOUT, |line| {
         out.write_all(line)?;
         let text = String::from_utf8_lossy(line);
         if let Some(result) = TestResult::parse(&text) {
@@ -131,7 +131,10 @@ pub fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
     run.tests.add(sum);
     if !has_ended {
         process::end_with_descendants(&mut child)?;
-        return Ok(Outcome::Failed(format!("nothing was printed for {SILENCE:?}; not ended: {}", slow.join(", "))));
+        return Ok(Outcome::Failed(format!(
+            "nothing was printed for {OUTPUT_TIMEOUT:?}; not ended: {}",
+            slow.join(", ")
+        )));
     }
     let status = child.wait()?;
     Ok(match (status.success(), sum.failed) {

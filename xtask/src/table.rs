@@ -1,4 +1,4 @@
-//! A table of text cells, printed aligned for the terminal or as Markdown for a page.
+//! Tables of text cells, printed aligned for the terminal or as Markdown for a page.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What cargo's test harness says in its `test result:` lines, added up over all binaries.
+//! Test results: the `test result:` lines of cargo's test harness, added up over all binaries.
 //!
 //! The last binary of a run is often one without tests, so a reader of the closing lines would see "0 passed";
 //! the sum, printed last in the same form, says what really ran.

@@ -1,4 +1,4 @@
-//! Programs from Debian's packages that suites run against: found, or installed when that is possible.
+//! Tools: programs from Debian's packages that suites need; found, or installed where possible.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub struct Tool {
     pub program: &'static str,
     /// The Debian package that has it.
     pub package: &'static str,
-    /// Tells tests where the program is. With `_MISSING` appended: why there is none.
+    /// Variable with the program's path, for tests. With `_MISSING` appended: why there is none.
     pub variable: &'static str,
 }
 
@@ -116,8 +116,8 @@ impl Toolbox {
         })
     }
 
-    /// Lets a child know about every tool looked up so far.
-    pub fn tell(&self, command: &mut Command) {
+    /// Sets the variables of every tool looked up so far for a child process.
+    pub fn export_to(&self, command: &mut Command) {
         for (tool, availability) in &self.known {
             match availability {
                 Availability::At(path) => command.env(tool.variable, path),
@@ -181,8 +181,8 @@ mod tests {
         assert!(reason.contains("apt-get install no-such-package"), "{reason}");
 
         let mut child = Command::new("true");
-        toolbox.tell(&mut child);
-        let told: Vec<_> = child.get_envs().map(|(name, _)| name.to_owned()).collect();
-        assert_eq!(told, ["SEAWORTHY_ABSENT_MISSING"]);
+        toolbox.export_to(&mut child);
+        let names: Vec<_> = child.get_envs().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(names, ["SEAWORTHY_ABSENT_MISSING"]);
     }
 }

@@ -1,6 +1,6 @@
-//! The crates that really get compiled into one crate, with the path to each, as `cargo tree` tells.
+//! Dependency tree: the crates that are really compiled into one crate, with the path to each, from `cargo tree`.
 //!
-//! `cargo metadata` cannot tell: it unites the features of all crates of the workspace, so a crate that takes
+//! `cargo metadata` does not show this: it unites the features of all crates of the workspace, so a crate that takes
 //! another one without its default features would seem to compile everything behind them.
 
 use anyhow::{Context as _, Result};

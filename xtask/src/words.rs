@@ -3,29 +3,25 @@
 //! Public texts are the prose of all Markdown files, the string literals of Rust sources outside of tests, and the doc
 //! comments that become help texts (clap) or reference pages (the vocabulary). Each entry of [`WORDS`] names the accepted
 //! alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
-//!
-//! `xtask/words-baseline.txt` has the number of offences that are left in each crate. The number may only go down:
-//! `cargo xtask words --shrink` writes the present ones.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::Args;
 
 use crate::markdown;
 use crate::step::{Outcome, Run};
 use crate::workspace::Workspace;
 
-const BASELINE: &str = "xtask/words-baseline.txt";
-
 /// Words and phrases that are not used, with what is written instead.
 const WORDS: &[(&str, &str)] = &[
     ("anew", "again"),
+    ("astray", "mismatched, lost"),
+    ("ailment", "reason"),
     ("brings about", "causes"),
     ("farewell", "shutdown"),
     ("for ever", "indefinitely, or the time"),
+    ("heed", "handle, follow"),
+    ("hindrance", "blocker"),
     ("larder", "cache"),
     ("lived through", "tested with"),
     ("lives through", "tolerates"),
@@ -54,21 +50,13 @@ const CONSTANTS: &[(&str, &str)] =
     &[("FAREWELL", "*_TIMEOUT, *_GRACE_PERIOD"), ("PATIENCE", "*_TIMEOUT"), ("REST", "*_INTERVAL, *_DELAY")];
 
 /// Texts that must be as they are: a path or its beginning, the word, and why.
-const ALLOWED: &[(&str, &str, &str)] = &[("crates/operators/deploy/", "nobody", "the user of that name")];
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("crates/operators/deploy/", "nobody", "the user of that name"),
+    ("crates/machine/node/src/paths.rs", "astray", "the name of a file that earlier builds wrote"),
+];
 
 /// Crates that are used by tests alone.
 const TEST_CRATES: [&str; 2] = ["crates/testkit", "crates/trial"];
-
-/// What `cargo xtask words` takes.
-#[derive(Args)]
-pub struct WordsArgs {
-    /// Write the present numbers into the baseline where they are lower.
-    #[arg(long)]
-    shrink: bool,
-    /// List every offence, also those of the baseline.
-    #[arg(long)]
-    all: bool,
-}
 
 /// A public text: where it begins, and what it says.
 struct Text {
@@ -240,13 +228,6 @@ fn character_length(rest: &str) -> usize {
     }
 }
 
-/// What an offence counts for: the crate, or the page's folder.
-fn group(file: &Path) -> String {
-    let parts: Vec<&str> = file.components().filter_map(|part| part.as_os_str().to_str()).collect();
-    let end = parts.iter().position(|part| *part == "src" || *part == "tests").unwrap_or(1);
-    parts[..end.max(1)].join("/")
-}
-
 /// All offences of the repository.
 fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
@@ -275,70 +256,25 @@ fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// The offences by what they count for.
-fn grouped(offences: &[Offence]) -> BTreeMap<String, Vec<&Offence>> {
-    let mut groups: BTreeMap<String, Vec<&Offence>> = BTreeMap::new();
-    for offence in offences {
-        groups.entry(group(&offence.file)).or_default().push(offence);
-    }
-    groups
-}
-
-/// How many offences each group may have.
-fn baseline(text: &str) -> BTreeMap<String, usize> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| line.split_once(' '))
-        .filter_map(|(count, path)| Some((path.to_owned(), count.parse().ok()?)))
-        .collect()
-}
-
-fn shrunk(baseline: &BTreeMap<String, usize>, groups: &BTreeMap<String, Vec<&Offence>>) -> String {
-    let mut text = String::from(
-        "# Offences of the word lint that are left, by crate. `cargo xtask words --shrink` writes it; numbers only go down.\n",
-    );
-    for (path, allowed) in baseline {
-        let count = groups.get(path).map_or(0, Vec::len).min(*allowed);
-        if count > 0 {
-            let _ = writeln!(text, "{count} {path}");
-        }
-    }
-    text
-}
-
-fn check(root: &Path, args: &WordsArgs) -> Result<Outcome> {
+/// Prints every offence with its place.
+fn check(root: &Path) -> Result<Outcome> {
     let offences = offences(root)?;
-    let groups = grouped(&offences);
-    let file = root.join(BASELINE);
-    let allowed = baseline(&std::fs::read_to_string(&file).unwrap_or_default());
-    if args.shrink {
-        std::fs::write(&file, shrunk(&allowed, &groups)).with_context(|| format!("cannot write {BASELINE}"))?;
+    for Offence { file, line, word, instead } in &offences {
+        println!("{}:{line}: {word:?}; write: {instead}", file.display());
     }
-    let mut more = Vec::new();
-    for (path, offences) in &groups {
-        let allowed = allowed.get(path).copied().unwrap_or_default();
-        if offences.len() > allowed || args.all {
-            for Offence { file, line, word, instead } in offences {
-                println!("{}:{line}: {word:?}; write: {instead}", file.display());
-            }
-        }
-        if offences.len() > allowed {
-            more.push(format!("{path} has {}, {allowed} at most", offences.len()));
-        }
-    }
-    let total: usize = groups.values().map(Vec::len).sum();
-    println!("{total} offences are left, {} allowed by {BASELINE}", allowed.values().sum::<usize>());
-    Ok(if more.is_empty() { Outcome::Passed } else { Outcome::Failed(format!("new offences: {}", more.join("; "))) })
+    Ok(match offences.len() {
+        0 => Outcome::Passed,
+        count => Outcome::Failed(format!("{count} words are not terms of the field; see docs/glossary.md")),
+    })
 }
 
-/// The step.
 pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
-    check(&run.workspace.root, &WordsArgs { shrink: false, all: false })
+    check(&run.workspace.root)
 }
 
 /// `cargo xtask words`.
-pub fn run(workspace: &Workspace, args: &WordsArgs) -> Result<bool> {
-    Ok(check(&workspace.root, args)? == Outcome::Passed)
+pub fn run(workspace: &Workspace) -> Result<bool> {
+    Ok(check(&workspace.root)? == Outcome::Passed)
 }
 
 #[cfg(test)]
@@ -401,22 +337,6 @@ mod tests {
             words("crates/x/src/a.rs", "const PATIENCE: u8 = 1;\nconst PATIENCE_B: u8 = 2;\n"),
             [(1, "PATIENCE")]
         );
-    }
-
-    #[test]
-    fn offences_count_for_their_crate() {
-        assert_eq!(group(Path::new("crates/machine/node/src/a/b.rs")), "crates/machine/node");
-        assert_eq!(group(Path::new("docs/how-to/x.md")), "docs");
-        assert_eq!(group(Path::new("README.md")), "README.md");
-    }
-
-    #[test]
-    fn baseline_only_shrinks() {
-        let offence = Offence { file: PathBuf::from("a/src/x.rs"), line: 1, word: "told", instead: "reported" };
-        let groups = BTreeMap::from([("a".to_owned(), vec![&offence]), ("b".to_owned(), vec![&offence, &offence])]);
-        let allowed = baseline("# text\n3 a\n1 b\n2 c\n");
-        let text = shrunk(&allowed, &groups);
-        assert_eq!(baseline(&text), BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 1)]));
     }
 
     #[test]

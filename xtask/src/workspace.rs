@@ -1,4 +1,4 @@
-//! Where the workspace and its target folder are, and how cargo is called there.
+//! Workspace: its root and target folder, and cargo's command line there.
 
 use std::env;
 use std::ffi::OsString;
@@ -73,6 +73,7 @@ pub fn shown(command: &Command) -> String {
     std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-fn cargo() -> OsString {
+/// The cargo that runs this, or the one on the path.
+pub fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

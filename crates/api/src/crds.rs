@@ -1,102 +1,32 @@
 //! Every CustomResourceDefinition of the crate, ready to be applied.
+//!
+//! The definitions are data, generated from the types by a test: `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api crds` writes them.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceSubresourceStatus, CustomResourceSubresources, CustomResourceValidation,
-};
-use kube::core::crd::CustomResourceExt;
-use schemars::JsonSchema;
-use serde_json::json;
+pub mod generated;
 
-use crate::schema;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// The definitions of each group, ordered by name; the groups are ordered too.
+const DEFINITIONS: [(&str, &str); 5] = [
+    ("cluster.x-k8s.io", include_str!("../definitions/cluster.x-k8s.io.json")),
+    ("compliance.openshift.io", include_str!("../definitions/compliance.openshift.io.json")),
+    ("kmm.sigs.x-k8s.io", include_str!("../definitions/kmm.sigs.x-k8s.io.json")),
+    ("machineconfiguration.openshift.io", include_str!("../definitions/machineconfiguration.openshift.io.json")),
+    ("operator.openshift.io", include_str!("../definitions/operator.openshift.io.json")),
+];
 
 /// Every definition, ordered by group and then by name.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut definitions = crate::machineconfiguration::definitions();
-    definitions.extend(crate::operator::definitions());
-    definitions.extend(crate::compliance::definitions());
-    definitions.extend(crate::kmm::definitions());
-    definitions.extend(crate::cluster::definitions());
-    definitions.sort_by(|a, b| (&a.spec.group, &a.spec.names.plural).cmp(&(&b.spec.group, &b.spec.names.plural)));
-    definitions
+    DEFINITIONS.iter().flat_map(|(_, definitions)| read(definitions)).collect()
 }
 
 /// The definitions of one API group; empty for a group that the crate does not know.
 pub fn for_group(group: &str) -> Vec<CustomResourceDefinition> {
-    let mut definitions = all();
-    definitions.retain(|definition| definition.spec.group == group);
-    definitions
+    let found = DEFINITIONS.iter().find(|(known, _)| *known == group);
+    found.map(|(_, definitions)| read(definitions)).unwrap_or_default()
 }
 
-/// A definition under construction: what kube derives, then the few things its attributes cannot say.
-pub(crate) struct Definition(CustomResourceDefinition);
-
-impl Definition {
-    /// The definition of `K` with one version.
-    pub(crate) fn of<K: CustomResourceExt + JsonSchema>() -> Self {
-        let mut crd = K::crd();
-        crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
-        for version in &mut crd.spec.versions {
-            version.schema = Some(CustomResourceValidation { open_api_v3_schema: Some(schema::structural::<K>()) });
-        }
-        Self(crd)
-    }
-
-    /// `spec` may be absent; the spec's type says so with [`optional_spec!`](crate::optional_spec!).
-    pub(crate) fn spec_optional(mut self) -> Self {
-        for version in &mut self.0.spec.versions {
-            let root = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
-            if let Some(root) = root
-                && let Some(required) = &mut root.required
-            {
-                required.retain(|name| name != "spec");
-                if required.is_empty() {
-                    root.required = None;
-                }
-            }
-        }
-        self
-    }
-
-    /// A label on the definition itself. (kube's `label` attribute would also put it on every object made with `new`.)
-    pub(crate) fn label(mut self, key: &str, value: &str) -> Self {
-        self.0.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
-        self
-    }
-
-    /// A status subresource although the kind has no `status` field, as one upstream has it.
-    pub(crate) fn status_subresource(mut self) -> Self {
-        for version in &mut self.0.spec.versions {
-            let subresources = version.subresources.get_or_insert_with(CustomResourceSubresources::default);
-            subresources.status = Some(CustomResourceSubresourceStatus(json!({})));
-        }
-        self
-    }
-
-    /// Adds the version(s) of `other` after ours; names and scope are ours.
-    pub(crate) fn and_version(mut self, other: Self) -> Self {
-        self.0.spec.versions.extend(other.0.spec.versions);
-        self
-    }
-
-    /// `spec` and `status` keep fields that the schema does not have: for kinds that others define and we only take part in.
-    pub(crate) fn keeps_unknown_fields(mut self) -> Self {
-        for version in &mut self.0.spec.versions {
-            let properties = version
-                .schema
-                .as_mut()
-                .and_then(|schema| schema.open_api_v3_schema.as_mut())
-                .and_then(|root| root.properties.as_mut());
-            for (name, schema) in properties.into_iter().flatten() {
-                if name == "spec" || name == "status" {
-                    schema.x_kubernetes_preserve_unknown_fields = Some(true);
-                }
-            }
-        }
-        self
-    }
-
-    /// The finished definition.
-    pub(crate) fn build(self) -> CustomResourceDefinition {
-        self.0
-    }
+fn read(definitions: &str) -> Vec<CustomResourceDefinition> {
+    // A part of the program, which a test compares with what the types say.
+    serde_json::from_str(definitions).expect("the embedded definitions are valid")
 }

@@ -18,7 +18,7 @@ fn generated_definitions_are_the_reviewed_ones() {
     let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
     let mut expected = BTreeSet::new();
     let mut changed = Vec::new();
-    for crd in crds::all() {
+    for crd in crds::generated::all() {
         let file = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());
         let yaml = serde_saphyr::to_string(&crd).unwrap();
         let path = folder().join(&file);
@@ -41,6 +41,35 @@ fn generated_definitions_are_the_reviewed_ones() {
         }
     }
     assert!(changed.is_empty(), "changed definitions (UPDATE_SNAPSHOTS=1 writes them anew): {}", changed.join(", "));
+}
+
+/// A group's definitions as they are embedded, one on a line.
+fn embedded(group: &str) -> String {
+    let of_group = crds::generated::all().into_iter().filter(|crd| crd.spec.group == group);
+    let lines: Vec<String> = of_group.map(|crd| serde_json::to_string(&crd).unwrap()).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+#[test]
+fn embedded_definitions_are_those_of_the_types() {
+    let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
+    let groups: BTreeSet<String> = crds::generated::all().into_iter().map(|crd| crd.spec.group).collect();
+    for group in &groups {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("definitions/{group}.json"));
+        let expected = embedded(group);
+        if update {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == expected,
+            "{group}.json is stale: UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api crds writes it"
+        );
+    }
+    // The files were compiled in before they were written: after an update, the second run compares.
+    if !update {
+        assert_eq!(crds::all(), crds::generated::all());
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A part of the address space, as the kernel lists it.
+//! Mappings: parts of the address space, as /proc/self/maps lists them.
 
 use std::fs;
 use std::io;
@@ -6,9 +6,9 @@ use std::io;
 /// One line of `/proc/self/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its first address.
+    /// First address.
     pub start: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: usize,
     /// What may be done with it, as in `r-xp`.
     pub permissions: String,
@@ -25,12 +25,12 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// If the kernel does not tell.
+    /// If /proc/self/maps cannot be read.
     pub fn of_this_process() -> io::Result<Vec<Mapping>> {
         Ok(fs::read_to_string("/proc/self/maps")?.lines().filter_map(Mapping::parse).collect())
     }
 
-    /// Reads a line of `/proc/self/maps`; nothing, if it is none.
+    /// Parses a line of `/proc/self/maps`; `None` if it is malformed.
     pub fn parse(line: &str) -> Option<Mapping> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -42,12 +42,11 @@ impl Mapping {
         Some(Mapping { start, length: end.checked_sub(start)?, permissions, offset, device, inode })
     }
 
-    /// The code out of a file that an address lies in, and the constants with which that file begins if they lie right before it:
-    /// nobody in the process can have changed those.
+    /// The code mapping that contains an address, and the constants at the beginning of the same file if they are right before it:
+    /// they are read-only, so their pages have the file's content.
     ///
-    /// What is merely readable after the code is another matter: constants that hold addresses are adapted at the start and
-    /// protected then, and the file has them otherwise. And the same file elsewhere is somebody's own: who looks for the name of
-    /// a function maps it too, and lets it go.
+    /// Read-only mappings after the code are left out: constants that hold addresses are relocated at the start, so they differ from
+    /// the file. So are other mappings of the same file: a debugger or backtrace maps it too, and unmaps it again.
     pub fn around(all: &[Mapping], address: usize) -> Vec<Mapping> {
         let is_code = |it: &&Mapping| it.permissions == "r-xp" && it.inode != 0 && it.has(address);
         let Some(code) = all.iter().find(is_code) else { return Vec::new() };
@@ -70,7 +69,7 @@ mod tests {
     const CODE: &str = "55f0c0e2f000-55f0c3827000 r-xp 00dac000 fd:00 5646377     /usr/bin/seaworthy";
 
     #[test]
-    fn line_of_the_kernel_is_read() {
+    fn line_of_maps_is_parsed() {
         let mapping = Mapping::parse(CODE).unwrap();
         assert_eq!(mapping.start, 0x55f0_c0e2_f000);
         assert_eq!(mapping.length, 0x29f_8000);
@@ -78,7 +77,7 @@ mod tests {
         assert_eq!((mapping.offset, mapping.device.as_str()), (0xdac_000, "fd:00"));
     }
 
-    /// The first addresses of what is given back.
+    /// The first addresses of the mappings that are released.
     fn around(text: &str, address: usize) -> Vec<usize> {
         let all: Vec<Mapping> = text.lines().filter_map(Mapping::parse).collect();
         Mapping::around(&all, address).iter().map(|mapping| mapping.start).collect()
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_passed_over() {
+    fn malformed_lines_are_skipped() {
         for line in ["", "x", "1-2", "2-1 r-xp 0 0:0 1", "1-2 r-xp 0 0:0 many"] {
             assert_eq!(Mapping::parse(line), None, "{line}");
         }

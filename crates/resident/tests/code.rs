@@ -1,4 +1,4 @@
-//! Code of this very process.
+//! Code pages of the test process itself.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -22,13 +22,13 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn code_is_given_back_and_comes_again() {
-    // Twice, so that everything that is needed to look has been here before.
+fn code_is_released_and_read_back() {
+    // Twice, so that the code of this function is resident before.
     resident();
     let before = resident();
     assert!(before > 0, "there is code");
     for _ in 0..3 {
-        seaworthy_resident::give_back_code().unwrap();
+        seaworthy_resident::release_code_pages().unwrap();
     }
     // The process goes on, and has less.
     let after = resident();

@@ -1,18 +1,18 @@
-//! Failures that end a command, and the exit codes that scripts rely on.
+//! Failures and exit codes of commands; scripts rely on the codes.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::paint;
+use crate::terminal;
 
-/// Everything went well.
-pub const OK: u8 = 0;
-/// The inputs were read, and something about them is wrong (or, for `diff`, different).
-pub const WRONG: u8 = 1;
-/// The command line or an input could not be understood.
-pub const UNREADABLE: u8 = 2;
+/// Success.
+pub const EXIT_OK: u8 = 0;
+/// A negative result: a finding, a difference, a pool that cannot be rendered.
+pub const EXIT_FAILED: u8 = 1;
+/// The command line or an input is invalid, or the command cannot start.
+pub const EXIT_INVALID: u8 = 2;
 
-/// The reason why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     messages: Vec<String>,
@@ -20,30 +20,29 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An input or an argument that cannot be understood.
-    pub fn unreadable(message: impl Display) -> Self {
-        Failure { messages: vec![message.to_string()], code: UNREADABLE }
+    /// A failure with exit code 2: an invalid argument or input.
+    pub fn invalid(message: impl Display) -> Self {
+        Failure { messages: vec![message.to_string()], code: EXIT_INVALID }
     }
 
-    /// Something that was understood and went wrong.
-    pub fn wrong(message: impl Display) -> Self {
-        Failure { messages: vec![message.to_string()], code: WRONG }
+    /// A failure with exit code 1.
+    pub fn failed(message: impl Display) -> Self {
+        Failure { messages: vec![message.to_string()], code: EXIT_FAILED }
     }
 
-    /// Several inputs that cannot be understood.
-    pub fn all_unreadable(messages: Vec<String>) -> Self {
-        Failure { messages, code: UNREADABLE }
+    /// Several invalid inputs.
+    pub fn all_invalid(messages: Vec<String>) -> Self {
+        Failure { messages, code: EXIT_INVALID }
     }
 
-    /// What is wrong, for programs.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
 
-    /// Says what is wrong and gives the exit code.
+    /// Prints the messages and returns the exit code.
     pub fn report(self) -> ExitCode {
         for message in &self.messages {
-            paint::error(message);
+            terminal::error(message);
         }
         ExitCode::from(self.code)
     }
@@ -52,6 +51,6 @@ impl Failure {
 /// Output that cannot be written.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Failure::unreadable(format!("cannot write the output: {error}"))
+        Failure::invalid(format!("cannot write the output: {error}"))
     }
 }

@@ -1,4 +1,5 @@
-//! One process at a time works on a machine: two would undo each other's steps, and what each of them notes of its own.
+//! Machine lock: one process at a time works on a machine, since two would undo each other's steps and overwrite each
+//! other's records.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -8,25 +9,25 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Gone with the boot, as whoever holds it is.
-const FILE: &str = "run/seaworthy-daemon.lock";
+/// In /run, so a reboot releases it.
+const LOCK_FILE: &str = "run/seaworthy-daemon.lock";
 
-/// Held for as long as it lives; the kernel lets go of it when the process ends, however it ends.
+/// Held until dropped; the kernel releases it when the process ends, however it ends.
 pub struct MachineLock {
     _file: File,
 }
 
-/// Somebody else has it.
-pub struct Held {
+/// Another process holds the lock.
+pub struct LockHeld {
     file: File,
     path: PathBuf,
-    /// The process that has it, as it has said itself.
+    /// The process id that the holder wrote into the file.
     holder: String,
 }
 
 impl MachineLock {
-    /// Takes it, and waits for as long as another process has it: a daemon that is exchanged starts before the old one has
-    /// ended.
+    /// Takes the lock, and waits while another process holds it: during an upgrade the new daemon starts before the old one
+    /// has exited.
     pub fn take(root: &Path) -> Result<MachineLock, Failure> {
         match MachineLock::try_take(root)? {
             Ok(lock) => Ok(lock),
@@ -38,9 +39,9 @@ impl MachineLock {
         }
     }
 
-    /// Takes it if nobody has it.
-    pub fn try_take(root: &Path) -> Result<Result<MachineLock, Held>, Failure> {
-        let path = root.join(FILE);
+    /// Takes the lock if it is free.
+    pub fn try_take(root: &Path) -> Result<Result<MachineLock, LockHeld>, Failure> {
+        let path = root.join(LOCK_FILE);
         let failed = |error: io::Error| failed(&path, &error);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
@@ -52,20 +53,20 @@ impl MachineLock {
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 file.read_to_string(&mut holder).map_err(failed)?;
-                Ok(Err(Held { file, path, holder }))
+                Ok(Err(LockHeld { file, path, holder }))
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 
-    /// With the name of this process, for whoever comes next. It is only for people: a disk that is full keeps nobody from work.
+    /// Writes the id of this process into the file, for the next one's message. A failure, such as a full disk, is ignored.
     fn marked(mut file: File) -> MachineLock {
         let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
         MachineLock { _file: file }
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for LockHeld {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holder = match self.holder.trim() {
             "" => "another process".to_owned(),
@@ -77,7 +78,7 @@ impl fmt::Display for Held {
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot lock {}: {error}", path.display());
-    Failure::unreadable(format!("{what}; the daemon must run as root, and --root must be a writable folder"))
+    Failure::invalid(format!("{what}; the daemon must run as root, and --root must be a writable folder"))
 }
 
 #[cfg(test)]
@@ -88,10 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn second_one_waits_until_the_first_has_ended() {
+    fn second_process_waits_until_the_first_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let first = MachineLock::take(folder.path()).unwrap();
-        let held = fs::read_to_string(folder.path().join(FILE)).unwrap();
+        let held = fs::read_to_string(folder.path().join(LOCK_FILE)).unwrap();
         assert_eq!(held.trim(), std::process::id().to_string());
         let refused = MachineLock::try_take(folder.path()).unwrap().err().unwrap().to_string();
         assert!(refused.contains(&format!("process {} already manages this machine", held.trim())), "{refused}");
@@ -102,7 +103,7 @@ mod tests {
             sender.send(()).unwrap();
             drop(lock);
         });
-        assert!(taken.recv_timeout(Duration::from_millis(100)).is_err(), "two have it");
+        assert!(taken.recv_timeout(Duration::from_millis(100)).is_err(), "two processes hold it");
         drop(first);
         assert!(taken.recv_timeout(Duration::from_secs(60)).is_ok());
         second.join().unwrap();

@@ -1,16 +1,16 @@
-//! The `seaworthy` program.
+//! The `seaworthy` program: every command, over the crates of the workspace.
 
-mod at_rest;
 mod cli;
 mod command;
 mod failure;
+mod idle_memory;
 mod machine_lock;
 mod manifest;
 mod output;
-mod paint;
 mod parallel;
 mod remote;
 mod table;
+mod terminal;
 
 use std::process::ExitCode;
 

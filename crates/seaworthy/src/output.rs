@@ -1,5 +1,5 @@
-//! Standard output. A reader that has seen enough and leaves is no failure: what it does not want is dropped without a word,
-//! and the command goes on to its verdict, which scripts read from the exit code.
+//! Standard output. A closed pipe is not a failure: the rest of the output is dropped, and the command still computes its
+//! exit code, which scripts read.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::DefinitionFormat;
 
-/// A place to write to, where nobody needs to be reading.
+/// A writer that ignores a closed pipe.
 pub struct Output<W>(W);
 
 /// Standard output as it is, for programs.
@@ -18,7 +18,7 @@ pub fn plain() -> Output<StdoutLock<'static>> {
 }
 
 /// Standard output with colours where a terminal shows them, for people.
-pub fn painted() -> Output<anstream::AutoStream<StdoutLock<'static>>> {
+pub fn colored() -> Output<anstream::AutoStream<StdoutLock<'static>>> {
     Output(anstream::stdout().lock())
 }
 
@@ -43,7 +43,7 @@ impl<W: Write> Write for Output<W> {
     }
 }
 
-/// A result, or what stands for it where the reader is gone.
+/// A result, or a substitute if the reader has closed the pipe.
 fn unless_closed<T>(result: io::Result<T>, instead: T) -> io::Result<T> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(instead),

@@ -1,12 +1,12 @@
-//! Work on many things at once.
+//! Parallel work on all cores: `map` for many items, `two_steps` for a few large ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-/// How many things a thread takes at a time where there are many: fewer would make threads wait for each other, more
-/// would leave one of them alone with the last ones.
-pub const MANY: usize = 16;
+/// How many items a thread takes at a time: with fewer, threads wait for each other; with more, one thread is left alone
+/// with the last ones.
+pub const BATCH: usize = 16;
 
 /// The results of a function for each item, in order, computed on all cores.
 ///
@@ -70,7 +70,7 @@ pub fn two_steps<'i, T: Sync, M: Send, R: Send, E>(
         let (sender, results) = mpsc::channel();
         for _ in 0..cores.min(items.len()) {
             let (steps, first, second, sender) = (&steps, &first, &second, sender.clone());
-            // A thread that finds no step may end: whoever is at a first step does the second one too.
+            // A thread that finds no step may end: the thread that runs a first step takes the second one too.
             scope.spawn(move || {
                 while let Some(step) = { lock(steps).pop_front() } {
                     match step {
@@ -78,7 +78,7 @@ pub fn two_steps<'i, T: Sync, M: Send, R: Send, E>(
                             let between = first(&items[at]);
                             lock(steps).push_back(Step::Second(at, between));
                         }
-                        // Nobody listens any more when handing over has failed.
+                        // The receiver is gone if handing over has failed.
                         Step::Second(at, between) => drop(sender.send((at, second(between)))),
                     }
                 }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_items() {
         let expected: Vec<usize> = (0..1000).map(|i| i * 2).collect();
-        for batch in [1, 3, MANY, 999, 1000, 2000] {
+        for batch in [1, 3, BATCH, 999, 1000, 2000] {
             assert_eq!(map(0..1000, batch, |i| i * 2), expected);
         }
         assert_eq!(map(0..0, 1, |i: usize| i), Vec::<usize>::new());

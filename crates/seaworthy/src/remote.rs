@@ -1,4 +1,4 @@
-//! Remote content, the half with a network: obtains what MachineConfigs refer to, from snapshots or from servers.
+//! Remote content: fetches what MachineConfigs refer to, or takes it from snapshots.
 
 mod progress;
 
@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use seaworthy_fetch::{
-    Environment, FailureKind, FetchError, Fetcher, FolderSnapshots, MemorySnapshots, Policy, Run, Snapshots,
+    Environment, FailureKind, FetchError, FetchRun, Fetcher, FolderSnapshots, MemorySnapshots, Policy, Snapshots,
 };
 use seaworthy_render::Prepared;
-use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
+use seaworthy_render::remote::{ContentRequest, FetchFailure, Resolver};
 
 use crate::cli;
 use crate::failure::Failure;
-use crate::paint;
-use progress::Progress;
+use crate::terminal;
+use progress::FetchProgress;
 
-/// How much the snapshots of one folder may hold.
-const MOST_SNAPSHOTS: u64 = 1 << 30;
+/// The size limit of a snapshot folder.
+const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 
 /// Resolves the remote content of these MachineConfigs. What fails becomes a finding of its MachineConfig, so that pools
 /// which do not select it are rendered all the same.
@@ -31,73 +31,73 @@ pub fn resolve_all(
 ) -> Result<(), Failure> {
     // By name: which content is one too many must not depend on the order of the files.
     inputs.sort_by_key(|input| input.source.name());
-    let mut source: Option<Source> = None;
+    let mut source: Option<RemoteSource> = None;
     loop {
-        // Everybody's needs of one round together, so that nobody waits for the servers of others.
-        let wanted: Vec<Wanted> = inputs.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
+        // The requests of all MachineConfigs in one round, so that none waits for another's servers.
+        let wanted: Vec<ContentRequest> = inputs.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
         if wanted.is_empty() {
             break;
         }
         let source = match &mut source {
             Some(source) => source,
-            None => source.insert(Source::open(options)?),
+            None => source.insert(RemoteSource::open(options)?),
         };
         source.obtain(wanted, resolver);
     }
     if let Some(source) = source {
-        // A name that is still being looked up must not keep anybody from the result.
+        // A name that is still being resolved must not delay the result.
         source.runtime.shutdown_background();
     }
     Ok(())
 }
 
-/// Where content comes from.
-struct Source {
-    run: Run,
+/// Remote content with its snapshots.
+struct RemoteSource {
+    run: FetchRun,
     runtime: tokio::runtime::Runtime,
-    progress: Arc<Progress>,
+    progress: Arc<FetchProgress>,
     /// The hosts whose option has been recommended: many files come from one host.
     recommended: BTreeSet<String>,
 }
 
-impl Source {
+impl RemoteSource {
     fn open(options: &cli::Remote) -> Result<Self, Failure> {
         let snapshots = snapshots(options)?;
         let policy = Policy::allowing(options.allow_host.iter().cloned());
-        let progress = Arc::new(Progress::new());
+        let progress = Arc::new(FetchProgress::new());
         let run = if options.offline {
-            Run::offline(policy, snapshots)
+            FetchRun::offline(policy, snapshots)
         } else {
             let fetcher = Fetcher::new(policy, Arc::new(SystemTime::now))
                 .with_environment(Environment::of_process())
-                .with_watch(progress.clone());
-            Run::new(fetcher, snapshots)
+                .with_observer(progress.clone());
+            FetchRun::new(fetcher, snapshots)
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::unreadable(format!("cannot prepare for fetching remote content: {error}")))?;
-        Ok(Source { run, runtime, progress, recommended: BTreeSet::new() })
+            .map_err(|error| Failure::invalid(format!("cannot prepare for fetching remote content: {error}")))?;
+        Ok(RemoteSource { run, runtime, progress, recommended: BTreeSet::new() })
     }
 
-    /// Obtains what is wanted, and answers.
-    fn obtain(&mut self, wanted: Vec<Wanted>, resolver: &mut Resolver) {
+    /// Fetches the requested content and passes it to the resolver.
+    fn obtain(&mut self, wanted: Vec<ContentRequest>, resolver: &mut Resolver) {
         let (keys, wanted): (Vec<_>, Vec<_>) =
             wanted.into_iter().map(|wanted| (wanted.key, (wanted.key, wanted.request))).unzip();
         let (run, progress) = (&mut self.run, &self.progress);
         let outcomes = self.runtime.block_on(async {
             let mut obtaining = pin!(run.obtain(&wanted));
             loop {
-                match tokio::time::timeout(progress::PATIENCE, &mut obtaining).await {
+                match tokio::time::timeout(progress::INTERVAL, &mut obtaining).await {
                     Ok(outcomes) => return outcomes,
-                    Err(_) => progress.tell(),
+                    Err(_) => progress.report(),
                 }
             }
         });
         let mut reused = Vec::new();
         for (key, outcome) in keys.into_iter().zip(outcomes) {
             for problem in &outcome.problems {
-                paint::warning(&problem.to_string());
+                terminal::warning(&problem.to_string());
             }
             if outcome.is_reused
                 && let Ok(snapshot) = &outcome.content
@@ -109,8 +109,8 @@ impl Source {
         self.progress.reused(&reused);
     }
 
-    /// Why something could not be had, with what the options of this program can do about it.
-    fn unavailable(&mut self, error: FetchError) -> Unavailable {
+    /// A fetch error, with the option of this program that helps.
+    fn unavailable(&mut self, error: FetchError) -> FetchFailure {
         let advice = match (&error.kind, error.allow_pattern()) {
             (FailureKind::Offline, _) => "; run once without --offline, or embed the content as a data URL".to_owned(),
             (_, Some(pattern)) if self.recommended.insert(pattern.to_owned()) => {
@@ -118,7 +118,7 @@ impl Source {
             }
             _ => String::new(),
         };
-        let mut unavailable = Unavailable::from(error);
+        let mut unavailable = FetchFailure::from(error);
         unavailable.message.push_str(&advice);
         unavailable
     }
@@ -126,23 +126,23 @@ impl Source {
 
 /// The snapshots that the options name.
 pub fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
-    let memory = || Arc::new(MemorySnapshots::new(MOST_SNAPSHOTS));
-    let open = |folder: PathBuf| FolderSnapshots::open(folder, MOST_SNAPSHOTS);
+    let memory = || Arc::new(MemorySnapshots::new(MAX_SNAPSHOT_BYTES));
+    let open = |folder: PathBuf| FolderSnapshots::open(folder, MAX_SNAPSHOT_BYTES);
     Ok(match (&options.snapshots, default_folder()) {
         _ if options.no_snapshots => memory(),
         (Some(file), _) if file.is_file() => {
             let message =
                 format!("--snapshots {} is a file; pass a folder, which is created if missing", file.display());
-            return Err(Failure::unreadable(message));
+            return Err(Failure::invalid(message));
         }
-        (Some(folder), _) => Arc::new(open(folder.clone()).map_err(Failure::unreadable)?),
+        (Some(folder), _) => Arc::new(open(folder.clone()).map_err(Failure::invalid)?),
         // Looking for snapshots must not leave a folder behind.
         (None, Some(folder)) if options.offline && !folder.exists() => memory(),
         (None, Some(folder)) => match open(folder) {
             Ok(snapshots) => Arc::new(snapshots),
-            // Nobody asked for this folder, so the work goes on without it.
+            // The user did not choose this folder, so the command continues without it.
             Err(error) => {
-                paint::warning(&format!("{error}; fetched content is not kept: choose a folder with --snapshots"));
+                terminal::warning(&format!("{error}; fetched content is not kept: choose a folder with --snapshots"));
                 memory()
             }
         },

@@ -1,4 +1,4 @@
-//! Plain tables: columns two blanks apart, as kubectl prints them.
+//! Plain tables: columns two spaces apart, as kubectl prints them.
 
 /// Rows with a header, in columns as wide as their widest cell.
 pub struct Table {
@@ -16,7 +16,7 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
-    /// The lines of the table, without blanks at their ends.
+    /// The lines of the table, without trailing spaces.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| {

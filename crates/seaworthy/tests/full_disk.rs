@@ -1,4 +1,4 @@
-//! A server whose disk fills up, turns read-only, and is well again.
+//! Full disk: an API server whose disk fills up, turns read-only, and recovers.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

@@ -1,4 +1,4 @@
-//! Whatever is given to the program, it ends with one of its exit codes and, when it refuses, a reason.
+//! Fuzzed input: the program always ends with one of its exit codes, and with a reason if it refuses the input.
 //!
 //! The program runs as a process of its own, so an overflowing stack or a killed process counts as a failure too. More
 //! cases than the few of every run: `PROPTEST_CASES=20000 cargo test -p seaworthy --test suite fuzz --release`.

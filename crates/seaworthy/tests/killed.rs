@@ -1,4 +1,4 @@
-//! `seaworthy apiserver` killed at any moment, under a write load over the network, again and again.
+//! Killed API server: `seaworthy apiserver` is killed at random moments under write load, and no acknowledged write is lost.
 //!
 //! Writers go through every kind of write, each with an object of its own, and a watcher looks on, until the server is
 //! killed. The next one must have what was acknowledged or seen, nothing by halves, and go on where the last one ended.
@@ -95,7 +95,7 @@ enum News {
 }
 
 /// Writes until the server is gone.
-fn write_for_ever(mut client: Client, run: usize, writer: usize, mut state: Option<Value>, news: &Sender<News>) {
+fn write_until_killed(mut client: Client, run: usize, writer: usize, mut state: Option<Value>, news: &Sender<News>) {
     for number in 0.. {
         let write = next_write(writer, number, format!("{run}-{writer}-{number}"), state.as_ref());
         let path = match write.method {
@@ -113,7 +113,7 @@ fn write_for_ever(mut client: Client, run: usize, writer: usize, mut state: Opti
     }
 }
 
-fn watch_for_ever(client: Client, from: u64, news: &Sender<News>) {
+fn watch_until_killed(client: Client, from: u64, news: &Sender<News>) {
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
     let Ok(mut watching) = client.watch(&path) else { return };
     while let Ok(Some(event)) = watching.next() {
@@ -303,13 +303,13 @@ fn one_run(folder: &Path, run: usize, random: &mut Random, known: &mut Known) {
         let (watcher_reach, watcher_news, began) = (reach.clone(), news.clone(), known.began);
         scope.spawn(move || {
             let Ok(client) = watcher_reach.client() else { return };
-            watch_for_ever(client, began, &watcher_news);
+            watch_until_killed(client, began, &watcher_news);
         });
         for writer in 0..WRITERS {
             let (reach, news, state) = (reach.clone(), news.clone(), known.objects[writer].clone());
             scope.spawn(move || {
                 let Ok(client) = reach.client() else { return };
-                write_for_ever(client, run, writer, state, &news);
+                write_until_killed(client, run, writer, state, &news);
             });
         }
         drop(news);

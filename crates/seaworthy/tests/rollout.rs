@@ -117,11 +117,11 @@ fn what_cannot_be_read_is_named_with_its_place() {
     decide(&pool("worker", selector)).says(&["MachineConfigPool worker: spec.nodeSelector", "operator \"Foo\""]);
 }
 
-const NOT_IN_POOL: &str = "no pool selects it; a label that a pool's spec.nodeSelector asks for puts it there, such as `kubectl \
-                           label node NAME node-role.kubernetes.io/worker=`";
+const NOT_IN_POOL: &str = "no pool selects it; add a label that a pool's spec.nodeSelector matches, such as `kubectl label node \
+                           NAME node-role.kubernetes.io/worker=`";
 
 #[test]
-fn a_pool_without_configuration_says_so_for_every_node() {
+fn every_node_of_a_pool_without_configuration_has_that_reason() {
     let program = Program::new();
     let spec = json!({"nodeSelector": {"matchLabels": {"role": "w"}}});
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1", "labels": {"role": "w"}}});
@@ -144,7 +144,7 @@ fn a_negative_budget_and_an_unreadable_one_are_answers() {
     let program = Program::new();
     for (value, parts) in [
         (json!("10"), ["maxUnavailable is \"10\"", "accepted are a whole number"]),
-        (json!(-1), ["budget -1", "budget -1 lets no node move"]),
+        (json!(-1), ["budget -1", "budget -1 allows no node to move"]),
     ] {
         let spec = json!({
             "maxUnavailable": value, "configuration": {"name": "rendered-worker-b"},

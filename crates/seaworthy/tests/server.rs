@@ -1,4 +1,4 @@
-//! `seaworthy server` as it is run: from a folder, with a certificate, to a machine that shows a token.
+//! `seaworthy server` as a process: from a folder, with a certificate, to a machine that presents a token.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

@@ -1,4 +1,4 @@
-//! How `seaworthy apiserver` starts, refuses to start, and stops.
+//! Start and stop of `seaworthy apiserver`: what it refuses to start with, and orderly shutdown.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
@@ -161,7 +161,7 @@ fn what_is_no_folder_of_ours_is_refused_and_stays_as_it_is() {
     fs::write(&file, "letter").unwrap();
     for place in [file.clone(), file.join("below")] {
         let said = refuse(folder.path(), &["--data", place.to_str().unwrap()]);
-        says(&said, &[place.to_str().unwrap(), "not a folder", "name another place"]);
+        says(&said, &[place.to_str().unwrap(), "not a folder", "choose another path"]);
     }
     assert_eq!(fs::read(&file).unwrap(), b"letter");
     // Somebody's home.
@@ -170,7 +170,7 @@ fn what_is_no_folder_of_ours_is_refused_and_stays_as_it_is() {
     fs::write(home.join("letter"), "dear").unwrap();
     set_mode(&home, 0o755);
     let said = refuse(folder.path(), &["--data", home.to_str().unwrap()]);
-    says(&said, &[home.to_str().unwrap(), "mode 755", "holds other files", "chmod 700"]);
+    says(&said, &[home.to_str().unwrap(), "mode 755", "contains other files", "chmod 700"]);
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "something was written there");
     assert_eq!(mode(&home), 0o755);
 }
@@ -238,7 +238,7 @@ fn kubeconfig_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn server_that_is_told_to_stop_answers_what_is_under_way_and_ends_watches() {
+fn stopping_server_answers_requests_in_progress_and_ends_watches() {
     let folder = tempfile::tempdir().unwrap();
     let server = Served::start(folder.path());
     let mut client = server.client();
@@ -272,7 +272,7 @@ fn server_that_is_told_to_stop_answers_what_is_under_way_and_ends_watches() {
 }
 
 #[test]
-fn server_that_is_told_to_stop_waits_for_no_client_that_says_nothing() {
+fn stopping_server_does_not_wait_for_silent_clients() {
     let folder = tempfile::tempdir().unwrap();
     let server = Served::start(folder.path());
     let mut slow = server.client();

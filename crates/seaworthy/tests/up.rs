@@ -1,4 +1,4 @@
-//! `seaworthy up`: all of it in one process, from the first start over a change and the end to the next start.
+//! `seaworthy up`: all parts in one process, from the first start over a change and a stop to the next start.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::program::Program;
 use crate::transcripts::page::{Answer, Page};
 
-/// Nothing takes so long, except where something is wrong: the end is a matter of a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Shutdown takes about a second; more than this is a failure.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn has_kubectl() -> bool {
     ["/usr/bin/kubectl", "/bin/kubectl"].iter().any(|path| Path::new(path).exists())
@@ -112,7 +112,7 @@ impl<'p> Up<'p> {
         loop {
             match self.process.try_wait().unwrap() {
                 Some(status) => return status.code(),
-                None if asked.elapsed() > PATIENCE => panic!("it was told to end, and runs on"),
+                None if asked.elapsed() > SHUTDOWN_TIMEOUT => panic!("still running after the stop signal"),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }
@@ -258,7 +258,7 @@ fn machines_elsewhere_find_what_listens_on_every_address() {
 }
 
 #[test]
-fn endpoint_that_can_serve_nobody_ends_it_and_is_told() {
+fn failed_endpoint_stops_up_with_a_message() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
@@ -304,7 +304,7 @@ fn controllers_beside_it_stand_by() {
     let said = up.must(
         "seaworthy controllers 2> log & until grep 'asking for the lease' log; do sleep 0.1; done; kill $!; wait $!",
     );
-    assert!(said.contains("while another process holds it, this one stands by"), "{said}");
+    assert!(said.contains("waiting for the lease; standby while another process holds it"), "{said}");
     assert_eq!(up.must(lease), holder);
     up.stop();
 }
@@ -380,7 +380,7 @@ fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
 }
 
 #[test]
-fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
+fn demo_succeeds_and_leaves_nothing_behind() {
     let program = Program::new();
     std::fs::create_dir(program.path("tmp")).unwrap();
     // A shell becomes the program, so its number is known before: a folder of that name is somebody else's.

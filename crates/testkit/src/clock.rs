@@ -1,11 +1,11 @@
-//! A clock that goes when the test says so.
+//! Test clock: time that only the test moves, and entropy that repeats itself.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::World;
+use seaworthy_apiserver::ClockAndEntropy;
 
-/// Time and chance under the test's control: time stands still until it is moved, chance repeats itself.
+/// Time and entropy under the test's control. Time does not pass until it is advanced; the entropy is the same in each run.
 #[derive(Debug)]
 pub struct Clock {
     seconds: AtomicI64,
@@ -13,18 +13,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// It is this time.
     pub fn at(time: Timestamp) -> Clock {
         Clock { seconds: AtomicI64::new(time.as_second()), drawn: AtomicU64::new(1) }
     }
 
-    /// Moves time on.
     pub fn advance(&self, by: SignedDuration) {
         self.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
     }
 }
 
-impl World for Clock {
+impl ClockAndEntropy for Clock {
     fn now(&self) -> Timestamp {
         // Only a test that moves the clock by millennia leaves the range.
         Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap_or(Timestamp::MAX)

@@ -1,11 +1,11 @@
-//! A cluster for a test that does not care which server it is on.
+//! Test cluster on either server: the embedded one, or the real kube-apiserver.
 
 use kube::Client;
 
 use crate::embedded::Embedded;
 use crate::kubernetes::Kubernetes;
 
-/// Says which server [`Cluster::start`] starts: `embedded`, which is the default, or `kubernetes`.
+/// Selects the server that [`Cluster::start`] starts: `embedded`, which is the default, or `kubernetes`.
 const VARIABLE: &str = "SEAWORTHY_CLUSTER";
 
 /// A cluster that lives as long as the test, on our server or on the real one.

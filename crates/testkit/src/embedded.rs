@@ -1,4 +1,4 @@
-//! Our API server in memory, and clients that reach it without a socket.
+//! Embedded cluster: our API server in memory, with clients that call it without a socket.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::task::{Context, Poll};
 use http::Request;
 use kube::Client;
 use kube::client::Body;
-use seaworthy_apiserver::{Housekeeping, Identity, Keys, Place, Server, Settings, StaticTokens};
+use seaworthy_apiserver::{Housekeeping, Identity, Server, ServerOptions, SigningKey, StaticTokens, StorageLocation};
 use tokio::runtime::RuntimeFlavor;
 
 use crate::clock::Clock;
-use crate::faults::{Stormy, Weather};
+use crate::fault_injector::{FaultInjector, FaultyService};
 
-/// A cluster inside the test: it starts in milliseconds, and its time is the test's.
+/// A cluster inside the test process: it starts in milliseconds, and its clock is the test's.
 pub struct Embedded {
     server: Server,
     clock: Arc<Clock>,
-    /// Garbage goes and namespaces end, as in a cluster with its controllers.
+    /// Collects garbage and deletes namespaces, as the controllers of a cluster do.
     _housekeeping: Housekeeping,
 }
 
@@ -29,12 +29,12 @@ impl Embedded {
     /// If it does not start: a test has no use for anything less.
     pub async fn start() -> Embedded {
         let clock = Arc::new(Clock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
-        let keys = Keys::generate().and_then(|bytes| Keys::read(&bytes)).expect("a key");
-        let settings = Settings {
-            place: Place::Memory,
-            world: clock.clone(),
+        let signing_key = SigningKey::generate().and_then(|bytes| SigningKey::read(&bytes)).expect("a key");
+        let settings = ServerOptions {
+            storage: StorageLocation::Memory,
+            clock: clock.clone(),
             tokens: StaticTokens::default(),
-            keys: Arc::new(keys),
+            signing_key: Arc::new(signing_key),
         };
         let server = Server::open(settings).expect("a server in memory opens");
         server.prepare().await.expect("a server in memory takes what it needs");
@@ -42,7 +42,7 @@ impl Embedded {
         Embedded { server, clock, _housekeeping: housekeeping }
     }
 
-    /// The server itself. With [`Server::settle`] a test waits until housekeeping has nothing left to do.
+    /// The server itself. [`Server::settle`] waits until housekeeping has nothing left to do.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -57,27 +57,27 @@ impl Embedded {
         self.client_as("admin", &["system:masters"])
     }
 
-    /// A client that may do everything, and to whom this weather happens.
-    pub fn client_in(&self, weather: &Weather) -> Client {
+    /// A client that may do everything, with the faults of this injector.
+    pub fn client_with_faults(&self, injector: &FaultInjector) -> Client {
         let identity = Identity::authenticated("admin", ["system:masters".to_owned()]);
-        Client::new(Stormy { server: self.server.clone(), identity, weather: weather.clone() }, "default")
+        Client::new(FaultyService { server: self.server.clone(), identity, injector: injector.clone() }, "default")
     }
 
     /// A client of this user, who is in these groups and in `system:authenticated`.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
         let identity = Identity::authenticated(user, groups.iter().map(|group| (*group).to_owned()));
-        Client::new(Inside { server: self.server.clone(), identity }, "default")
+        Client::new(DirectService { server: self.server.clone(), identity }, "default")
     }
 }
 
-/// The way into the server for one identity.
+/// Calls the server directly for one identity.
 #[derive(Clone)]
-struct Inside {
+struct DirectService {
     server: Server,
     identity: Identity,
 }
 
-impl tower_service::Service<Request<Body>> for Inside {
+impl tower_service::Service<Request<Body>> for DirectService {
     type Response = <Server as tower_service::Service<Request<Body>>>::Response;
     type Error = <Server as tower_service::Service<Request<Body>>>::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
@@ -88,18 +88,18 @@ impl tower_service::Service<Request<Body>> for Inside {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         request.extensions_mut().insert(self.identity.clone());
-        Box::pin(in_no_time(self.server.call(request)))
+        Box::pin(with_time_stopped(self.server.call(request)))
     }
 }
 
-/// Waits for an answer without time passing, where a test has stopped it: tokio lets it jump whenever all tasks wait, also
-/// if they wait for a thread of the server, and every time-out would be over before the answer is there.
-pub(crate) async fn in_no_time<T>(answer: impl Future<Output = T>) -> T {
+/// Waits for an answer without time passing, in a test that has paused the clock: tokio advances it whenever all tasks wait,
+/// even for a thread of the server, and every timeout would be over before the answer is there.
+pub(crate) async fn with_time_stopped<T>(answer: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Handle::current();
     if runtime.runtime_flavor() != RuntimeFlavor::CurrentThread {
         return answer.await;
     }
-    // While something blocks, time stands still. This ends with `answered`, also if nobody waits any longer.
+    // Tokio does not advance a paused clock while something blocks. This ends with `answered`, even if that is dropped.
     let (answered, wait) = std::sync::mpsc::channel::<()>();
     drop(runtime.spawn_blocking(move || wait.recv()));
     let answer = answer.await;

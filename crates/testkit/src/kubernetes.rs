@@ -1,6 +1,6 @@
-//! The real kube-apiserver with etcd, the garbage collector and the namespace controller, for one test.
+//! Real control plane for one test: kube-apiserver with etcd, the garbage collector and the namespace controller.
 //!
-//! Where the programs come from, and how they are started, is known in one place: `cargo xtask kube up`. This asks it.
+//! `cargo xtask kube up` finds and starts the programs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -10,11 +10,11 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 
-/// Where xtask is, if it has been built already; `cargo xtask test` tells its tests.
+/// The path of xtask if it has been built already; `cargo xtask test` sets it.
 const XTASK: &str = "SEAWORTHY_XTASK";
 
-/// How many start at a time in one process: that keeps two cores busy. What runs is limited by the number of tests at a
-/// time only, since one that waited here for its second cluster could wait for another that does the same.
+/// Limits how many start at a time in one process: two keep two cores busy. The number that run is limited only by the number
+/// of tests at a time, since a test that waited here for its second cluster could wait for another that does the same.
 static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// A real control plane that is the test's own.
@@ -37,14 +37,14 @@ impl Kubernetes {
     ///
     /// If it does not start: a test has no use for anything less.
     pub async fn start() -> Kubernetes {
-        let _turn = STARTS.acquire().await.expect("the semaphore is never closed");
+        let _permit = STARTS.acquire().await.expect("the semaphore is never closed");
         let mut command = xtask();
         command.args(["kube", "up", "--until-stdin-ends"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("xtask starts");
         let stdin = process.stdin.take();
-        let said = process.stdout.take().expect("stdout is a pipe");
-        let file = tokio::task::spawn_blocking(move || kubeconfig_in(said)).await.expect("reading does not panic");
-        let file = file.expect("`cargo xtask kube up` says where the kubeconfig is; its reason is above");
+        let stdout = process.stdout.take().expect("stdout is a pipe");
+        let file = tokio::task::spawn_blocking(move || kubeconfig_in(stdout)).await.expect("reading does not panic");
+        let file = file.expect("`cargo xtask kube up` prints the path of the kubeconfig; its error is above");
         let kubeconfig = Kubeconfig::read_from(file).expect("the kubeconfig can be read");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         Kubernetes { config: config.expect("the kubeconfig is complete"), process, stdin }
@@ -80,7 +80,7 @@ fn xtask() -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is two folders down");
     if let Some(program) = std::env::var_os(XTASK) {
         let mut command = Command::new(program);
-        // What cargo would tell it.
+        // As cargo would set it.
         command.env("CARGO_MANIFEST_DIR", root.join("xtask"));
         return command;
     }
@@ -90,10 +90,10 @@ fn xtask() -> Command {
 }
 
 /// Reads up to the line that names the file.
-fn kubeconfig_in(said: ChildStdout) -> Option<String> {
-    let mut lines = BufReader::new(said).lines().map_while(Result::ok);
+fn kubeconfig_in(stdout: ChildStdout) -> Option<String> {
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
     let file = lines.find_map(|line| Some(line.strip_prefix("kubeconfig:")?.trim().to_owned()));
-    // What it says later must go somewhere, or it would fail for want of a reader.
+    // Later output must be read, or its writes would fail.
     std::thread::spawn(move || lines.for_each(drop));
     file
 }

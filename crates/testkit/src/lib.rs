@@ -1,13 +1,13 @@
-//! A cluster for a test: ours inside the process, with a clock that the test turns, or the real one beside it.
+//! Test clusters: our API server inside the process, with a clock that the test moves, or the real kube-apiserver.
 //!
 //! - [`Cluster::start`] is for suites that must hold on both. They use its clients and nothing else, wait for what
-//!   they expect instead of assuming it, and know neither the time nor the names of what the server makes itself.
+//!   they expect instead of assuming it, and know neither the time nor the names of objects that the server creates.
 //!   `SEAWORTHY_CLUSTER=kubernetes` runs them on the real kube-apiserver; `cargo xtask test` does so with those that
 //!   are listed in `xtask/src/kube/lane.rs`.
-//! - [`Embedded::start`] is for tests that turn the clock or look behind the API.
-//! - [`Kubernetes::start`] is for tests of what only the real one can show.
+//! - [`Embedded::start`] is for tests that move the clock or access the server itself.
+//! - [`Kubernetes::start`] is for tests that only make sense on the real one.
 //!
-//! Each has a cluster of its own, whichever it is. Garbage is collected and namespaces end on both.
+//! Each test has a cluster of its own. Garbage collection and namespace deletion work on both.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
@@ -24,17 +24,17 @@
 mod clock;
 mod cluster;
 mod embedded;
-mod faults;
+mod fault_injector;
 mod kubernetes;
-mod machines;
 mod manifests;
+mod node_simulator;
 mod observer;
 
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use embedded::Embedded;
-pub use faults::{Chance, Faults, Injected, Weather};
+pub use fault_injector::{FaultCounts, FaultInjector, FaultRates, SeededRandom};
 pub use kubernetes::Kubernetes;
-pub use machines::{Machines, Manners, node};
 pub use manifests::{controller_config, file};
-pub use observer::{Observer, Seen};
+pub use node_simulator::{NodeBehaviour, NodeSimulator, node};
+pub use observer::{Observations, Observer};

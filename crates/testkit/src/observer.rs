@@ -1,7 +1,7 @@
-//! Somebody who watches a roll-out from outside, and counts for themselves.
+//! Observer: watches the nodes of a pool during a roll-out and counts how many are under order at a time.
 //!
-//! It believes no controller: a node is under order from the moment its desired configuration is changed until it says that
-//! it runs it. It is told by its own watches, over a way into the server on which nothing fails.
+//! It relies on no controller: a node is under order from the change of its desired configuration until it reports that it
+//! runs it. Its watches use a client without injected faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,45 +17,44 @@ use seaworthy_api::vocabulary::seaworthy::annotation as ours;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// What an observer has seen of one pool's nodes.
+/// What an observer has recorded about one pool's nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     /// The nodes under order now.
     pub under_order: BTreeSet<String>,
-    /// How many there were at most.
+    /// The largest number of nodes that were under order at a time.
     pub most: usize,
-    /// How many orders were given.
     pub orders: usize,
-    /// How many changes of nodes and pools there were.
+    /// The number of changes of nodes and pools.
     pub changes: usize,
-    /// Each time that there were more than allowed, in words.
+    /// Each time that more nodes than allowed were under order, in words.
     pub excesses: Vec<String>,
-    /// What looks like it as long as no later word of the pool is heard: revision, how many, in words.
+    /// Excesses that an earlier change of the pool may still explain: revision, number of nodes, in words.
     pub suspected: Vec<(u64, i64, String)>,
-    /// Every change in the order in which it was heard of: what is rare cannot be watched a second time.
-    pub told: Vec<String>,
-    nodes: BTreeMap<String, Order>,
-    /// What the pool says of its budget.
-    says: Option<IntOrString>,
+    /// Every change in the order of its arrival, since a rare history cannot be repeated.
+    pub log: Vec<String>,
+    nodes: BTreeMap<String, NodeOrder>,
+    /// `spec.maxUnavailable` of the pool.
+    budget: Option<IntOrString>,
     allowed: i64,
-    promised: BTreeSet<String>,
+    reserved: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Order {
+struct NodeOrder {
     current: Option<String>,
     desired: Option<String>,
     state: Option<String>,
     revision: u64,
 }
 
-impl Order {
-    fn of(node: &Node) -> Order {
-        let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
-        Order {
-            current: said(annotation::CURRENT_CONFIG),
-            desired: said(annotation::DESIRED_CONFIG),
-            state: said(annotation::STATE),
+impl NodeOrder {
+    fn of(node: &Node) -> NodeOrder {
+        let text = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
+        NodeOrder {
+            current: text(annotation::CURRENT_CONFIG),
+            desired: text(annotation::DESIRED_CONFIG),
+            state: text(annotation::STATE),
             revision: revision(node.resource_version()),
         }
     }
@@ -75,7 +74,7 @@ fn revision(text: Option<String>) -> u64 {
 
 /// Watches one pool. Its nodes are those with the label of its role.
 pub struct Observer {
-    seen: Arc<Mutex<Seen>>,
+    observations: Arc<Mutex<Observations>>,
     task: JoinHandle<()>,
 }
 
@@ -88,26 +87,26 @@ impl Drop for Observer {
 impl Observer {
     /// Starts to watch the pool with this name.
     pub fn start(client: Client, pool: &str) -> Observer {
-        let seen = Arc::new(Mutex::new(Seen::default()));
-        let task = tokio::spawn(watch(client, pool.to_owned(), Arc::clone(&seen)));
-        Observer { seen, task }
+        let observations = Arc::new(Mutex::new(Observations::default()));
+        let task = tokio::spawn(watch(client, pool.to_owned(), Arc::clone(&observations)));
+        Observer { observations, task }
     }
 
-    /// What it has seen so far.
-    pub fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What it has recorded so far.
+    pub fn observations(&self) -> Observations {
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A change of a node or of the pool, in the order of revisions as far as two watches can have it.
-async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
+/// Records changes of the nodes and of the pool, in the order of revisions as far as two watches allow.
+async fn watch(client: Client, pool: String, observations: Arc<Mutex<Observations>>) {
     let nodes: Api<Node> = Api::all(client.clone());
     let pools: Api<MachineConfigPool> = Api::all(client);
     let role = format!("node-role.kubernetes.io/{pool}");
     let params = WatchParams::default().labels(&role);
     let named = WatchParams::default().fields(&format!("metadata.name={pool}"));
-    // A watch from the first revision tells everything; the server ends it after five minutes, then it begins anew with
-    // what is there, which changes nothing for one who has seen it.
+    // A watch from the first revision has every change. The server ends it after five minutes; the next one starts with the
+    // present objects, which changes nothing that is recorded.
     loop {
         let (Ok(of_nodes), Ok(of_pools)) = (nodes.watch(&params, "0").await, pools.watch(&named, "0").await) else {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -115,27 +114,27 @@ async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
         };
         let (mut of_nodes, mut of_pools) = (of_nodes.boxed(), of_pools.boxed());
         loop {
-            let heard = tokio::select! {
-                event = of_pools.next() => event.and_then(Result::ok).map(Heard::of_pool),
-                event = of_nodes.next() => event.and_then(Result::ok).map(Heard::of_node),
+            let change = tokio::select! {
+                event = of_pools.next() => event.and_then(Result::ok).map(ObservedChange::of_pool),
+                event = of_nodes.next() => event.and_then(Result::ok).map(ObservedChange::of_node),
             };
-            let mut all: Vec<Heard> = heard.into_iter().collect();
+            let mut all: Vec<ObservedChange> = change.into_iter().collect();
             let has_ended = all.is_empty();
-            // Two watches tell in no common order: whatever both have to tell by now is put into that of revisions.
+            // Two watches have no common order: what has arrived on both by now is sorted by revision.
             while let Some(Some(Ok(event))) = of_pools.next().now_or_never() {
-                all.push(Heard::of_pool(event));
+                all.push(ObservedChange::of_pool(event));
             }
             while let Some(Some(Ok(event))) = of_nodes.next().now_or_never() {
-                all.push(Heard::of_node(event));
+                all.push(ObservedChange::of_node(event));
             }
-            all.sort_by_key(|heard| heard.revision);
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            for heard in all {
-                match heard.what {
-                    Change::Pool(pool) => seen.pool(&pool),
-                    Change::Node(node) => seen.node(&node),
-                    Change::Gone(name) => seen.gone(&name),
-                    Change::Nothing => {}
+            all.sort_by_key(|change| change.revision);
+            let mut observations = observations.lock().unwrap_or_else(PoisonError::into_inner);
+            for change in all {
+                match change.object {
+                    ChangedObject::Pool(pool) => observations.pool(&pool),
+                    ChangedObject::Node(node) => observations.node(&node),
+                    ChangedObject::DeletedNode(name) => observations.deleted(&name),
+                    ChangedObject::None => {}
                 }
             }
             if has_ended {
@@ -145,66 +144,69 @@ async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
     }
 }
 
-/// A change that was heard of.
-struct Heard {
+/// An event of one of the watches.
+struct ObservedChange {
     revision: u64,
-    what: Change,
+    object: ChangedObject,
 }
 
-enum Change {
+enum ChangedObject {
     Pool(Box<MachineConfigPool>),
     Node(Box<Node>),
-    Gone(String),
-    Nothing,
+    DeletedNode(String),
+    None,
 }
 
-impl Heard {
-    fn of_pool(event: WatchEvent<MachineConfigPool>) -> Heard {
+impl ObservedChange {
+    fn of_pool(event: WatchEvent<MachineConfigPool>) -> ObservedChange {
         match event {
-            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
-                Heard { revision: revision(found.resource_version()), what: Change::Pool(Box::new(found)) }
-            }
-            _ => Heard { revision: 0, what: Change::Nothing },
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => ObservedChange {
+                revision: revision(found.resource_version()),
+                object: ChangedObject::Pool(Box::new(found)),
+            },
+            _ => ObservedChange { revision: 0, object: ChangedObject::None },
         }
     }
 
-    fn of_node(event: WatchEvent<Node>) -> Heard {
+    fn of_node(event: WatchEvent<Node>) -> ObservedChange {
         match event {
-            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
-                Heard { revision: revision(found.resource_version()), what: Change::Node(Box::new(found)) }
-            }
-            WatchEvent::Deleted(found) => {
-                Heard { revision: revision(found.resource_version()), what: Change::Gone(found.name_any()) }
-            }
-            _ => Heard { revision: 0, what: Change::Nothing },
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => ObservedChange {
+                revision: revision(found.resource_version()),
+                object: ChangedObject::Node(Box::new(found)),
+            },
+            WatchEvent::Deleted(found) => ObservedChange {
+                revision: revision(found.resource_version()),
+                object: ChangedObject::DeletedNode(found.name_any()),
+            },
+            _ => ObservedChange { revision: 0, object: ChangedObject::None },
         }
     }
 }
 
-impl Seen {
+impl Observations {
     fn pool(&mut self, pool: &MachineConfigPool) {
         self.changes += 1;
-        self.says = pool.spec.max_unavailable.clone();
-        let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
+        self.budget = pool.spec.max_unavailable.clone();
+        let text = ours::RESERVED_NODES.of(&pool.metadata).unwrap_or_default();
         let target = pool.spec.configuration.as_ref().and_then(|found| found.name.as_deref());
         let at = pool.resource_version().unwrap_or_default();
-        self.told.push(format!("{at} pool {target:?}, budget {:?}, promise {text}", self.says));
-        let promise: Value = serde_json::from_str(text).unwrap_or_default();
-        // What is promised at a revision that is over comes to nothing.
+        self.log.push(format!("{at} pool {target:?}, budget {:?}, reservation {text}", self.budget));
+        let reservation: Value = serde_json::from_str(text).unwrap_or_default();
+        // A reservation for a revision of the node that is past has no effect.
         let is_open = |(node, at): &(&String, &Value)| {
             let at: u64 = at.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
             self.nodes.get(*node).is_none_or(|order| order.revision <= at)
         };
-        let promised = promise["nodes"].as_object().into_iter().flatten();
-        let promised: BTreeSet<String> = promised.filter(is_open).map(|(node, _)| node.clone()).collect();
-        // Whoever is out already is not taken out once more.
-        let is_out =
-            |node: &String| self.under_order.contains(node) || self.nodes.get(node).is_some_and(Order::is_broken);
-        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_out(node));
-        // Orders that were promised under a larger budget may still be given under a smaller one.
+        let reserved = reservation["nodes"].as_object().into_iter().flatten();
+        let reserved: BTreeSet<String> = reserved.filter(is_open).map(|(node, _)| node.clone()).collect();
+        // A node that is unavailable already counts once.
+        let is_unavailable =
+            |node: &String| self.under_order.contains(node) || self.nodes.get(node).is_some_and(NodeOrder::is_broken);
+        let is_new = reserved.iter().any(|node| !self.reserved.contains(node) && !is_unavailable(node));
+        // Orders that were reserved under a larger budget may still be given under a smaller one.
         self.allowed = if is_new { self.max() } else { self.max().max(self.allowed) };
-        self.promised = promised;
-        // Two watches tell in no common order: a node may be heard of before the pool that allowed it.
+        self.reserved = reserved;
+        // Two watches have no common order: a node may arrive before the pool that allowed its order.
         let revision = revision(pool.resource_version());
         let (max, allowed) = (self.max(), self.allowed);
         self.suspected.retain(|(at, count, _)| *at < revision || *count > max.max(allowed));
@@ -215,10 +217,10 @@ impl Seen {
         self.excesses.extend(certain.into_iter().map(|(.., what)| what));
     }
 
-    /// How many may be under order by what the pool says now. A share grows with the nodes.
+    /// The number of nodes that the pool's budget allows now. A percentage grows with the nodes.
     fn max(&self) -> i64 {
         let count = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
-        match &self.says {
+        match &self.budget {
             None => 1,
             Some(IntOrString::Int(number)) => (*number).max(1),
             Some(IntOrString::String(text)) => {
@@ -230,8 +232,8 @@ impl Seen {
 
     fn node(&mut self, node: &Node) {
         self.changes += 1;
-        let (name, order) = (node.name_any(), Order::of(node));
-        self.told.push(format!("{} {name} {order:?}", order.revision));
+        let (name, order) = (node.name_any(), NodeOrder::of(node));
+        self.log.push(format!("{} {name} {order:?}", order.revision));
         let before = self.nodes.insert(name.clone(), order.clone());
         let is_order = before.as_ref().is_some_and(|before| before.desired != order.desired);
         if let Some(before) = before
@@ -254,9 +256,9 @@ impl Seen {
         }
     }
 
-    fn gone(&mut self, name: &str) {
+    fn deleted(&mut self, name: &str) {
         self.changes += 1;
-        self.told.push(format!("{name} is gone"));
+        self.log.push(format!("{name} is deleted"));
         self.nodes.remove(name);
         self.under_order.remove(name);
     }

@@ -1,4 +1,4 @@
-//! What a suite may rely on, whichever server its cluster is on.
+//! Properties of a test cluster that hold on either server.
 #![allow(clippy::unwrap_used)]
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};

@@ -1,11 +1,10 @@
-//! What tests ask of the machine that they run on: programs that may be missing, a disk that is small, a
-//! machine with a systemd of its own.
+//! Test environments: programs that may be missing, a small disk, and a machine with its own systemd.
 //!
-//! A test that cannot run here says so in a way that `cargo xtask test` repeats at its end.
+//! A test that cannot run here is recorded as skipped, and `cargo xtask test` lists it at its end.
 
-mod machine;
 mod program;
 pub mod small_disk;
+mod systemd_machine;
 
-pub use machine::Machine;
 pub use program::{program, skip};
+pub use systemd_machine::SystemdMachine;

@@ -1,6 +1,6 @@
-//! A file system that a test can fill, or turn read-only, without harm to anybody.
+//! Small disk: a file system that a test can fill or remount read-only without affecting other tests.
 //!
-//! The test starts its own program once more in a mount namespace with a small tmpfs; both are gone when that ends.
+//! The test starts its own program again in a mount namespace with a small tmpfs; both are gone when that ends.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::process::{Command, Output};
 
 use crate::skip;
 
-/// Tells the child where the disk is.
+/// The path of the disk, for the child.
 const FOLDER: &str = "SEAWORTHY_SMALL_DISK";
-/// What the child prints when nothing was left out.
-const DONE: &str = "the child saw it all";
+/// Printed by the child when all checks were made.
+const DONE: &str = "all checks of the child were made";
 
-/// Runs this ignored test of the program with a disk of so many megabytes, or puts on record that it cannot.
+/// Runs this ignored test of the program with a disk of so many megabytes, or records it as skipped.
 ///
 /// # Panics
 ///
@@ -32,12 +32,12 @@ pub fn run_child(test: &str, megabytes: u32) {
     assert!(output.status.success() && text.contains(DONE), "{text}\n{errors}");
 }
 
-/// In the child: where the disk is. In any other run there is none, and nothing to do.
+/// In the child: the path of the disk. `None` in any other run.
 pub fn folder() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// In the child: says that it came to its end.
+/// In the child: reports that it has completed.
 pub fn done() {
     println!("{DONE}");
 }

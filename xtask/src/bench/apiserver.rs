@@ -1,9 +1,9 @@
-//! `cargo xtask bench apiserver`: the same work for our server and for the real one, judged and reported.
+//! `cargo xtask bench apiserver`: measures our API server and the real one with the same work, and checks the targets.
 //!
 //! - [`client`] sends, [`load`] times, [`fan_out`] times what watchers see.
 //! - [`objects`] is what is sent, [`workload`] in which order.
-//! - [`candidate`] starts and weighs a server, ours or the real one.
-//! - [`targets`] judges, [`page`] shows.
+//! - [`candidate`] starts a server, ours or the real one, and measures its memory.
+//! - [`targets`] checks the results, [`page`] formats them.
 
 mod candidate;
 pub(super) mod client;
@@ -26,7 +26,7 @@ use super::{binary, machine};
 use crate::kube::binaries::{Binaries, Policy, version};
 use crate::workspace::Workspace;
 use candidate::Candidate;
-use page::Circumstances;
+use page::Environment;
 use workload::{FULL, QUICK, Results, Size};
 
 /// Where `--write` puts the result, below the workspace's root.
@@ -41,10 +41,10 @@ pub struct ApiserverArgs {
     /// Rewrite docs/evidence/bench-apiserver.md.
     #[arg(long, conflicts_with_all = ["binary", "quick", "ours_only"])]
     write: bool,
-    /// A fifth of the objects and fewer operations, to see that it works; the verdicts then decide nothing.
+    /// Use a fifth of the objects and fewer operations, as a smoke test; the verdicts are then ignored.
     #[arg(long)]
     quick: bool,
-    /// Leave the real server out.
+    /// Do not measure the real server.
     #[arg(long)]
     ours_only: bool,
     /// Measure this program instead of a release build of seaworthy.
@@ -74,14 +74,14 @@ pub fn run(workspace: &Workspace, args: &ApiserverArgs) -> Result<bool> {
         }
         Err(reason) => (None, Some(reason)),
     };
-    let circumstances = Circumstances {
+    let environment = Environment {
         machine: machine::facts(),
         load: format!("{load} before, {} after", machine::load()),
         versions: versions(&program, args.binary.is_some(), binaries.as_ref())?,
     };
     let verdicts = targets::judge(&ours, real.as_ref());
-    println!("{}\nload average {}", circumstances.machine, circumstances.load);
-    println!("{}\n", circumstances.versions);
+    println!("{}\nload average {}", environment.machine, environment.load);
+    println!("{}\n", environment.versions);
     println!("{}", page::speed(&ours, real.as_ref()).plain());
     println!("{}", page::costs(&ours, real.as_ref(), size).plain());
     println!("{}", page::verdicts(&verdicts).plain());
@@ -89,13 +89,13 @@ pub fn run(workspace: &Workspace, args: &ApiserverArgs) -> Result<bool> {
         println!("SKIPPED the real server: {reason}");
     }
     if args.write {
-        let text = page::markdown(&ours, real.as_ref(), &verdicts, size, &circumstances);
+        let text = page::markdown(&ours, real.as_ref(), &verdicts, size, &environment);
         let path = workspace.root.join(PAGE);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("wrote {PAGE}");
     }
     if args.quick {
-        println!("A quick run decides nothing.");
+        println!("quick run: the verdicts are ignored");
     }
     Ok(args.quick || !verdicts.iter().any(targets::Verdict::is_missed))
 }
@@ -144,7 +144,7 @@ fn emptied(folder: &Path) -> Result<PathBuf> {
 }
 
 fn versions(program: &Path, is_given: bool, binaries: Result<&Binaries, &String>) -> Result<String> {
-    // Of a program that somebody else built nobody knows how: it may well be a debug build.
+    // How a given program was built is unknown: it may well be a debug build.
     let built = match is_given {
         true => "given with --binary, built in an unknown way".to_owned(),
         false => format!("release build with rustc {}", machine::compiler()?.0),

@@ -1,4 +1,4 @@
-//! The recorded instruction counts, and the comparison of fresh ones with them.
+//! Baseline: the recorded instruction counts, and the comparison with new ones.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Builds of the program: for measuring, made the same way on every machine; and as the tests have it.
+//! Binaries for benches and tests: release builds that are the same on every machine, and the build that cargo's tests use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,10 +51,43 @@ pub fn example(workspace: &Workspace, package: &str, program: &str) -> Result<Pa
 fn settled(workspace: &Workspace, package: &str, kind: &str, program: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
     command.arg(format!("--{kind}")).arg(program);
+    remove_build_variables(&mut command);
+    built(command, kind, program)
+}
+
+/// Removes from a command's environment what would change what the compiler makes.
+pub fn remove_build_variables(command: &mut Command) {
     for variable in UNSETTLING {
         command.env_remove(variable);
     }
-    built(command, kind, program)
+}
+
+/// A program of tests that cargo has built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestProgram {
+    pub package: String,
+    pub name: String,
+    pub path: PathBuf,
+    /// The folder of the package, in which cargo runs it.
+    pub folder: PathBuf,
+}
+
+/// The programs of tests among cargo's messages, one JSON object a line.
+pub fn test_programs(messages: &[u8]) -> Vec<TestProgram> {
+    let messages = messages.split(|byte| *byte == b'\n');
+    let messages = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    messages
+        .filter(|message| message["profile"]["test"] == true)
+        .filter_map(|message| {
+            let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+            Some(TestProgram {
+                package: folder.file_name()?.to_string_lossy().into_owned(),
+                name: message["target"]["name"].as_str()?.to_owned(),
+                path: message["executable"].as_str()?.into(),
+                folder,
+            })
+        })
+        .collect()
 }
 
 fn built(mut command: Command, kind: &str, program: &str) -> Result<PathBuf> {
@@ -81,7 +114,21 @@ fn executable(messages: &[u8], kind: &str, program: &str) -> Option<PathBuf> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::executable;
+    use super::{TestProgram, executable, test_programs};
+
+    #[test]
+    fn test_programs_are_distinguished_from_others() {
+        let messages = br#"{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["lib"],"name":"a"},"profile":{"test":false},"executable":null}
+{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["test"],"name":"suite"},"profile":{"test":true},"executable":"/t/suite-1"}
+"#;
+        let suite = TestProgram {
+            package: "a".to_owned(),
+            name: "suite".to_owned(),
+            path: "/t/suite-1".into(),
+            folder: "/w/crates/a".into(),
+        };
+        assert_eq!(test_programs(messages), [suite]);
+    }
 
     #[test]
     fn program_is_found_among_cargos_messages() {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench daemon`: what the node daemon costs, in time for many files and in memory and processor time at rest.
+//! `cargo xtask bench daemon`: time of an update with many files, and memory and processor time of an idle node daemon.
 
 mod process;
 
@@ -25,11 +25,11 @@ const FILES: usize = 500;
 /// How often it is timed; the middle one counts.
 const ROUNDS: usize = 9;
 /// An update may take this many times what plain calls take: each file once, and once more for the way back.
-const TIME_FACTOR: f64 = 2.0;
-/// It runs on every node, beside what the node is there for.
-const MEMORY: f64 = 25e6;
-/// A part of one core that nobody notices.
-const IDLE: f64 = 0.001;
+const MAX_TIME_FACTOR: f64 = 2.0;
+/// The daemon runs on every node, beside its workloads.
+const MAX_MEMORY_BYTES: f64 = 25e6;
+/// A share of one core that does not matter on a node.
+const MAX_IDLE_CORES: f64 = 0.001;
 
 /// What `cargo xtask bench daemon` takes.
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub struct DaemonArgs {
     /// Rewrite docs/evidence/bench-daemon.md.
     #[arg(long, conflicts_with = "binary")]
     write: bool,
-    /// How long the daemon is watched doing nothing; it looks at its machine once a minute.
+    /// How long the idle daemon is measured; it checks its machine for drift once a minute.
     #[arg(long, value_name = "SECONDS", default_value_t = 70)]
     idle: u64,
     /// Measure this program instead of a release build of seaworthy.
@@ -69,7 +69,7 @@ pub fn run(workspace: &Workspace, args: &DaemonArgs) -> Result<bool> {
     let timer = binary::example(workspace, "seaworthy-node", "files")?;
     let program = binary::product(workspace, args.binary.as_deref())?;
     let load = machine::load();
-    // Below the folder of builds: what is below the one for passing files may be in memory only.
+    // Below the build folder: the temporary folder may be in memory.
     let folder = workspace.scratch("bench")?.join("daemon");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
@@ -78,7 +78,7 @@ pub fn run(workspace: &Workspace, args: &DaemonArgs) -> Result<bool> {
     let mut command = Command::new(&timer);
     command.arg(folder.join("files")).args([FILES.to_string(), ROUNDS.to_string()]);
     let times: Times = serde_json::from_slice(&stdout_of(&mut command)?).context("what the updates reported")?;
-    eprintln!("a daemon, and {} s of nothing to do", args.idle);
+    eprintln!("a daemon, idle for {} s", args.idle);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (place, idle) = (folder.join("process"), Duration::from_secs(args.idle));
     let process = runtime.block_on(process::measure(&program, &place, FILES, idle))?;
@@ -101,9 +101,9 @@ fn judge(times: &Times, process: &Process) -> Vec<Verdict> {
     let (plain, ours) = times.middle();
     let verdict = |what: String, ratio: f64, limit: f64| Verdict { what, ratio, limit };
     vec![
-        verdict(format!("{FILES} files, against plain calls"), ours / plain.max(f64::MIN_POSITIVE), TIME_FACTOR),
-        verdict("resident memory, MB".to_owned(), process.resident as f64 / 1e6, MEMORY / 1e6),
-        verdict("idle, % of a core".to_owned(), process.idle * 100.0, IDLE * 100.0),
+        verdict(format!("{FILES} files, against plain writes"), ours / plain.max(f64::MIN_POSITIVE), MAX_TIME_FACTOR),
+        verdict("resident memory, MB".to_owned(), process.resident as f64 / 1e6, MAX_MEMORY_BYTES / 1e6),
+        verdict("idle, % of a core".to_owned(), process.idle * 100.0, MAX_IDLE_CORES * 100.0),
     ]
 }
 
@@ -111,12 +111,12 @@ fn numbers(times: &Times, process: &Process) -> Table {
     let (plain, ours) = times.middle();
     let mut table = Table::new(&[("what", Align::Left), ("measured", Align::Right)]);
     let mut row = |what: String, value: String| table.row([what, value]);
-    row(format!("{FILES} files with plain calls"), format!("{plain:.0} ms"));
+    row(format!("{FILES} files with plain writes"), format!("{plain:.0} ms"));
     row(format!("{FILES} files with the daemon's update"), format!("{ours:.0} ms"));
-    row("from the order to the word that it is done".to_owned(), format!("{:.0} ms", process.followed_in * 1e3));
-    row("resident memory at rest".to_owned(), format!("{:.1} MB", process.resident as f64 / 1e6));
+    row("order to done".to_owned(), format!("{:.0} ms", process.followed_in * 1e3));
+    row("resident memory, idle".to_owned(), format!("{:.1} MB", process.resident as f64 / 1e6));
     row("peak memory".to_owned(), format!("{:.1} MB", process.peak as f64 / 1e6));
-    row("processor time at rest".to_owned(), format!("{:.3} % of a core", process.idle * 100.0));
+    row("processor time, idle".to_owned(), format!("{:.3} % of a core", process.idle * 100.0));
     table
 }
 
@@ -125,17 +125,17 @@ fn markdown(times: &Times, process: &Process, verdicts: &[Verdict], facts: &str,
         "\
 # Node daemon performance
 
-Made by `cargo xtask bench daemon --write`, which measures, judges and writes this page; do not edit it by hand.
+Generated by `cargo xtask bench daemon --write`, which measures and checks the limits; do not edit it by hand.
 
 Machine: {facts} Release build with rustc {compiler}.
 
-- *plain calls* create {FILES} files of 1200 bytes in one folder, and wait for the disk after each. The daemon's *update* brings the same
-  files from a configuration: it keeps what is needed for the way back, writes each file whole beside its place and moves it there, and
-  survives a power cut at any moment. Both take turns {ROUNDS} times, on the same disk; the middle ones count.
-- *from the order* is the whole way of a process `seaworthy daemon` with an API server beside it: it hears of the order, reads the
-  MachineConfig, says that it begins, writes, looks whether all is right, and says so.
-- Memory is what that process has resident afterwards, in millions of bytes, and the most that it ever had.
-- *at rest* is {idle} s without an order. In that time it looks at least once whether its machine is what it should be.
+- *plain writes* create {FILES} files of 1200 bytes in one folder, and sync each one to disk. The daemon's *update* writes the same files
+  from a configuration: it saves what a rollback needs, writes each file to a temporary name and renames it, and can be interrupted by
+  a power cut at any moment. Both take turns {ROUNDS} times on the same disk; the median counts.
+- *order to done* covers a process `seaworthy daemon` with an API server on the same machine: it receives the order, reads the
+  MachineConfig, reports `Working`, writes, verifies the result, and reports `Done`.
+- Memory is resident memory of that process afterwards, and its peak. 1 MB is 1,000,000 bytes.
+- *idle* is {idle} s without an order. In that time the machine is checked for drift at least once.
 
 ## Numbers
 
@@ -154,7 +154,7 @@ mod tests {
     use super::{Times, judge, markdown};
 
     #[test]
-    fn every_limit_is_judged_and_stands_on_the_page() {
+    fn every_limit_is_checked_and_on_the_page() {
         let times =
             Times { plain: vec![9_000_000, 1_000_000, 2_000_000], ours: vec![5_000_000, 4_500_000, 90_000_000] };
         let process = Process { followed_in: 0.2, resident: 24_000_000, peak: 30_000_000, idle: 0.0 };

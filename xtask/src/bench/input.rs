@@ -1,4 +1,4 @@
-//! Inputs for the benches: fleets of any size, the same bytes on every machine.
+//! Inputs of the benches: fleets of any size, the same bytes on every machine.
 //!
 //! A fleet has P pools with C MachineConfigs each. A MachineConfig has 20 files of 1 KiB and one unit with one
 //! drop-in. Along the name order, each shares 10 paths with the one before and 10 with the one after it, with

@@ -1,5 +1,5 @@
-//! `cargo xtask bench instructions`: counts the instructions of the hot paths, which no noise on the machine
-//! changes, and compares them with `xtask/instructions.json`.
+//! `cargo xtask bench instructions`: counts the instructions of the hot paths, which noise on the machine does not
+//! change, and compares them with `xtask/instructions.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 /// Below the workspace's root.
 const RECORD: &str = "xtask/instructions.json";
 
-const NEXT: &str = "if the change is meant, run `cargo xtask bench instructions --write`";
+const NEXT: &str = "if the change is intended, run `cargo xtask bench instructions --write`";
 
 /// What `cargo xtask bench instructions` takes.
 #[derive(Args)]
@@ -100,7 +100,7 @@ pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
 
 fn compare(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Outcome> {
     let Some(recorded) = Baseline::load(&workspace.root.join(RECORD))? else {
-        return Ok(Outcome::Failed(format!("there is no {RECORD}: run `cargo xtask bench instructions --write`")));
+        return Ok(Outcome::Failed(format!("{RECORD} not found: run `cargo xtask bench instructions --write`")));
     };
     let (rustc, platform) = machine::compiler()?;
     // Asked before the build, which takes minutes.
@@ -112,7 +112,7 @@ fn compare(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Resu
     let worse = fresh.instructions.iter().filter(|(case, count)| recorded.compare(case, **count).is_failure()).count();
     Ok(match worse {
         0 => Outcome::Passed,
-        _ => Outcome::Failed(format!("{worse} hot paths got longer; {NEXT}")),
+        _ => Outcome::Failed(format!("{worse} hot paths execute more instructions; {NEXT}")),
     })
 }
 

@@ -1,6 +1,6 @@
-//! The limits that rendering must keep, and the verdict on measured numbers.
+//! Limits of rendering, and the verdicts on measured numbers.
 //!
-//! Time is judged against a mere parse of the same bytes on the same machine in the same minute, so that the
+//! Time is judged against a plain parse of the same bytes on the same machine in the same minute, so that the
 //! verdict does not depend on how fast the machine is.
 
 use std::time::Duration;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use super::input::Fleet;
 use super::measurement::{Measurement, Parses};
 
-/// The whole process, reading and writing included, may take this many times the mere parse. One parse is the
+/// The whole process, reading and writing included, may take this many times the plain parse. One parse is the
 /// floor for anything that looks at every byte; the rest is for merging, hashing and writing.
-const TIME_FACTOR: f64 = 3.0;
+const MAX_TIME_FACTOR: f64 = 3.0;
 
 /// Peak memory: this many times the input, for the bytes themselves, the parsed form and the output.
-const MEMORY_FACTOR: u64 = 4;
+const MAX_MEMORY_FACTOR: u64 = 4;
 
 /// What a process may need for itself, whatever the input.
-const MEMORY_BASE: u64 = 20_000_000;
+const BASE_MEMORY_BYTES: u64 = 20_000_000;
 
-/// Time per MachineConfig may grow this much from the first of [`GROWTH`] to the second: cache misses and a deeper
+/// Time per MachineConfig may grow this much from the first of [`GROWTH_FLEETS`] to the second: cache misses and a deeper
 /// index, but nothing that is quadratic.
-const GROWTH_FACTOR: f64 = 1.3;
+const MAX_GROWTH_FACTOR: f64 = 1.3;
 
 /// The two sizes whose time per MachineConfig is compared.
-const GROWTH: (Fleet, Fleet) = (Fleet::new(3, 50), Fleet::new(3, 800));
+const GROWTH_FLEETS: (Fleet, Fleet) = (Fleet::new(3, 50), Fleet::new(3, 800));
 
 /// Everything measured for one fleet.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct Row {
     pub fleet: Fleet,
     /// Bytes of the input file.
     pub input_bytes: u64,
-    /// The mere parses.
+    /// The plain parses.
     pub parse: Parses,
     /// The program.
     pub render: Measurement,
@@ -50,7 +50,7 @@ pub struct Verdict {
 }
 
 impl Row {
-    /// Whole process against a mere parse.
+    /// Whole process against a plain parse.
     pub fn time_ratio(&self, parse: Duration) -> f64 {
         self.render.nanoseconds as f64 / (parse.as_nanos() as f64).max(1.0)
     }
@@ -62,7 +62,7 @@ impl Row {
 
     /// The most memory allowed, in bytes.
     pub fn memory_limit(&self) -> u64 {
-        self.input_bytes * MEMORY_FACTOR + MEMORY_BASE
+        self.input_bytes * MAX_MEMORY_FACTOR + BASE_MEMORY_BYTES
     }
 }
 
@@ -83,29 +83,29 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for row in rows {
         verdicts.push(Verdict {
-            what: format!("{}: time of the process / time of the mere parse", row.fleet.name()),
+            what: format!("{}: time of the process / time of the plain parse", row.fleet.name()),
             ratio: row.time_ratio(row.parse.system),
-            limit: TIME_FACTOR,
+            limit: MAX_TIME_FACTOR,
         });
     }
     for row in rows {
         verdicts.push(Verdict {
             what: format!(
-                "{}: peak memory / ({MEMORY_FACTOR} × input + {} MB)",
+                "{}: peak memory / ({MAX_MEMORY_FACTOR} × input + {} MB)",
                 row.fleet.name(),
-                MEMORY_BASE / 1_000_000
+                BASE_MEMORY_BYTES / 1_000_000
             ),
             ratio: row.render.peak_bytes as f64 / row.memory_limit() as f64,
             limit: 1.0,
         });
     }
-    let (small, large) = GROWTH;
+    let (small, large) = GROWTH_FLEETS;
     let find = |fleet: Fleet| rows.iter().find(|row| row.fleet == fleet);
     if let (Some(from), Some(to)) = (find(small), find(large)) {
         verdicts.push(Verdict {
             what: format!("time per MachineConfig, {} / {}", large.name(), small.name()),
             ratio: to.micros_per_config() / from.micros_per_config(),
-            limit: GROWTH_FACTOR,
+            limit: MAX_GROWTH_FACTOR,
         });
     }
     verdicts
@@ -115,7 +115,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
 mod tests {
     use std::time::Duration;
 
-    use super::{GROWTH, Row, judge};
+    use super::{GROWTH_FLEETS, Row, judge};
     use crate::bench::input::Fleet;
     use crate::bench::measurement::{Measurement, Parses};
 
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_run_and_big_run_are_told_apart() {
+    fn slow_run_and_big_run_are_distinguished() {
         assert_eq!(held(&[row(Fleet::new(30, 50), 10, 31, 24_000_000)]), [false, true]);
         assert_eq!(held(&[row(Fleet::new(30, 50), 10, 30, 24_000_001)]), [true, false]);
     }
 
     #[test]
     fn growth_per_config_is_limited() {
-        let (small, large) = GROWTH;
+        let (small, large) = GROWTH_FLEETS;
         let growth = |large_ms| {
             let rows = [row(small, 10, 10, 0), row(large, 1000, large_ms, 0)];
             judge(&rows).pop().unwrap()

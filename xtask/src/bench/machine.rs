@@ -1,4 +1,4 @@
-//! What kind of machine the numbers come from, in plain words.
+//! Machine facts: processor, memory, load average, compiler.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! One timed run of a program, and one timed parse, each in a small process of its own.
+//! Measurement of one run of a program, and of one parse, each in a small process of its own.
 //!
 //! A child starts out with its parent's peak memory, so the parent must be small: these run in a release build of
 //! xtask that does nothing else, never in the runner, which holds whole inputs.
@@ -23,10 +23,10 @@ pub struct Measurement {
     pub peak_bytes: u64,
 }
 
-/// Times of a mere parse of the same bytes, each in a new process.
+/// Times of a plain parse of the same bytes, each in a new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parses {
-    /// With the system's allocator, as a program that merely parses is written.
+    /// With the system's allocator, as in a program that only parses.
     pub system: Duration,
     /// With the allocator that the product uses.
     pub mimalloc: Duration,

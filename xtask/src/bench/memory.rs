@@ -1,4 +1,4 @@
-//! What processes weigh, as the kernel says.
+//! Memory of processes, as the kernel counts it.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What these processes weigh together.
+    /// Total of these processes.
     pub fn of(ids: &[u32]) -> Result<Memory> {
         let mut all = Memory::default();
         for id in ids {

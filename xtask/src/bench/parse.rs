@@ -1,4 +1,4 @@
-//! One timed parse of a JSON file into a generic value.
+//! Timed parse of a JSON file into a generic value.
 
 use std::fs;
 use std::hint::black_box;

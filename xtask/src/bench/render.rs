@@ -1,4 +1,4 @@
-//! `cargo xtask bench render`: generates fleets, measures the program on them, judges and reports.
+//! `cargo xtask bench render`: generates fleets, measures the program on them, and checks the limits.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -76,7 +76,7 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
         .collect();
     let verdicts = judge(&rows);
     println!("{}", machine::facts());
-    println!("\n{}\n{}\n", page::numbers(&rows).plain(), page::YARDSTICK);
+    println!("\n{}\n{}\n", page::numbers(&rows).plain(), page::PLAIN_PARSE);
     println!("{}", page::verdicts(&verdicts).plain());
     if args.write {
         let (compiler, _) = machine::compiler()?;

@@ -1,6 +1,6 @@
-//! `cargo xtask bench rollout`: rolls a change out to whole fleets, each in a process of its own, judges and reports.
+//! `cargo xtask bench rollout`: rolls a change out to whole fleets, each in a process of its own, and checks the limits.
 //!
-//! - [`fleet`] is what was measured of one fleet, [`targets`] judges, [`table`] shows.
+//! - [`fleet`] is what was measured of one fleet, [`targets`] checks it, [`table`] formats it.
 
 mod fleet;
 mod table;
@@ -15,7 +15,7 @@ use clap::Args;
 use super::limits::Verdict;
 use super::{binary, machine, page};
 use crate::workspace::{Workspace, stdout_of};
-use fleet::Fleet;
+use fleet::FleetReport;
 
 /// Where `--write` puts the result, below the workspace's root.
 const PAGE: &str = "docs/evidence/bench-rollout.md";
@@ -31,7 +31,7 @@ pub struct RolloutArgs {
     /// Rewrite docs/evidence/bench-rollout.md.
     #[arg(long, conflicts_with = "nodes")]
     write: bool,
-    /// One fleet of this many nodes only, which follow at once; the targets that need more are left out.
+    /// Measure one fleet of this many nodes only, which carry out orders at once; targets that need more are skipped.
     #[arg(long, value_name = "COUNT")]
     nodes: Option<usize>,
 }
@@ -44,7 +44,7 @@ pub fn run(workspace: &Workspace, args: &RolloutArgs) -> Result<bool> {
         Some(nodes) => vec![(nodes, 0)],
         None => SIZES.into_iter().map(|nodes| (nodes, 0)).chain(SLOW).collect(),
     };
-    let mut fleets: Vec<Fleet> = Vec::new();
+    let mut fleets: Vec<FleetReport> = Vec::new();
     for (nodes, takes) in sizes {
         eprintln!("{nodes} nodes that take {takes} ms");
         let output = stdout_of(Command::new(&program).args([nodes.to_string(), takes.to_string()]))?;

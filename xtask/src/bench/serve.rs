@@ -1,9 +1,9 @@
-//! `cargo xtask bench serve`: the Ignition endpoint beside nginx, which serves the same bytes from a file; judged and
-//! reported.
+//! `cargo xtask bench serve`: measures the Ignition endpoint and nginx, which serves the same bytes from a file, and checks
+//! the targets.
 //!
-//! - [`config`] is what is served, [`candidate`] starts and weighs a server, ours or nginx.
-//! - [`wrk`] drives as many requests as go, [`machines`] boots a fleet and holds connections.
-//! - [`targets`] judges, [`page`] shows.
+//! - [`config`] is what is served, [`candidate`] starts a server, ours or nginx, and measures its memory.
+//! - [`wrk`] drives requests, [`machines`] boots a fleet and holds connections.
+//! - [`targets`] checks the results, [`page`] formats them.
 
 mod candidate;
 mod config;
@@ -24,9 +24,9 @@ use super::apiserver::{in_release, on_one_thread};
 use super::{binary, machine};
 use crate::tool::{Availability, NGINX, OPENSSL, Tool, Toolbox, WRK};
 use crate::workspace::{Workspace, stdout_of};
-use candidate::{Candidate, Stage};
-use machines::Fleet;
-use page::Circumstances;
+use candidate::{Candidate, ServerSetup};
+use machines::BootedFleet;
+use page::Environment;
 use wrk::{Connections, Load};
 
 /// Where `--write` puts the result, below the workspace's root.
@@ -38,7 +38,7 @@ const CONNECTIONS: usize = 64;
 const ROUNDS: usize = 5;
 /// How long one round lasts.
 const SECONDS: u64 = 8;
-/// Connections that are held without a word.
+/// Connections that are held idle.
 const IDLE: usize = 1000;
 /// Machines that boot, and how many of them at a time.
 const MACHINES: (usize, usize) = (5000, 200);
@@ -49,10 +49,10 @@ pub struct ServeArgs {
     /// Rewrite docs/evidence/bench-serve.md.
     #[arg(long, conflicts_with_all = ["binary", "quick"])]
     write: bool,
-    /// One short round, to see that it works; the verdicts then decide nothing.
+    /// Run one short round, as a smoke test; the verdicts are then ignored.
     #[arg(long)]
     quick: bool,
-    /// Install nothing; without nginx and wrk only ours is measured, and not its speed.
+    /// Do not install nginx and wrk; if they are missing, only our server is measured, without its speed.
     #[arg(long)]
     no_install: bool,
     /// Measure this program instead of a release build of seaworthy.
@@ -67,10 +67,9 @@ pub struct Results {
     pub kept: Option<Load>,
     /// Requests on a connection each.
     pub one_shot: Option<Load>,
-    /// What it weighs.
-    pub memory: machines::Weights,
+    pub memory: machines::MemoryUse,
     /// The machines that booted.
-    pub fleet: Option<Fleet>,
+    pub fleet: Option<BootedFleet>,
 }
 
 /// Measures and reports; false when a target is missed.
@@ -94,32 +93,32 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let load = machine::load();
-    let stage = Stage::set(&folder, &openssl)?;
+    let setup = ServerSetup::create(&folder, &openssl)?;
     let (rounds, seconds) = if args.quick { (1, 2) } else { (ROUNDS, SECONDS) };
 
     eprintln!("seaworthy server: machines and connections");
-    let mut ours = Candidate::ours(&program, &stage)?;
-    let body = on_one_thread(ours.served(&stage))?;
+    let mut ours = Candidate::ours(&program, &setup)?;
+    let body = on_one_thread(ours.served(&setup))?;
     config::check(&body)?;
-    let mut measured = on_one_thread(alone(&ours, &stage, &body))?;
+    let mut measured = on_one_thread(alone(&ours, &setup, &body))?;
     let mut beside = None;
     if let (Ok(nginx), Ok(wrk)) = (&nginx, &wrk) {
-        // Fresh ones: what a thousand connections left behind is nothing that the next load should meet.
+        // Restarted: the memory that a thousand connections left behind must not affect the next load.
         ours.stop()?;
         eprintln!("nginx: machines and connections");
-        let mut other = Candidate::nginx(nginx, &stage, &body)?;
-        let mut theirs = on_one_thread(alone(&other, &stage, &body))?;
+        let mut other = Candidate::nginx(nginx, &setup, &body)?;
+        let mut theirs = on_one_thread(alone(&other, &setup, &body))?;
         other.stop()?;
         for round in 1..=rounds {
             eprintln!("round {round} of {rounds}");
             for connections in [Connections::Kept, Connections::OneShot] {
                 let drive = wrk::Drive { program: wrk, connections, count: CONNECTIONS, seconds };
-                other = Candidate::nginx(nginx, &stage, &body)?;
-                drive.run(&other, &stage)?.into_best(&mut theirs);
+                other = Candidate::nginx(nginx, &setup, &body)?;
+                drive.run(&other, &setup)?.into_best(&mut theirs);
                 other.stop()?;
-                ours = Candidate::ours(&program, &stage)?;
-                on_one_thread(ours.served(&stage))?;
-                drive.run(&ours, &stage)?.into_best(&mut measured);
+                ours = Candidate::ours(&program, &setup)?;
+                on_one_thread(ours.served(&setup))?;
+                drive.run(&ours, &setup)?.into_best(&mut measured);
                 ours.stop()?;
             }
         }
@@ -127,7 +126,7 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
     } else {
         ours.stop()?;
     }
-    let circumstances = Circumstances {
+    let environment = Environment {
         machine: machine::facts(),
         load: format!("{load} before, {} after", machine::load()),
         versions: versions(&program, args.binary.is_some(), nginx.as_deref().ok(), wrk.as_deref().ok(), &openssl)?,
@@ -136,31 +135,31 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
         seconds,
     };
     let verdicts = targets::judge(&measured, beside.as_ref());
-    println!("{}\nload average {}", circumstances.machine, circumstances.load);
-    println!("{}\n", circumstances.versions);
+    println!("{}\nload average {}", environment.machine, environment.load);
+    println!("{}\n", environment.versions);
     println!("{}", page::speed(&measured, beside.as_ref()).plain());
     println!("{}", page::fleets(&measured, beside.as_ref()).plain());
     println!("{}", page::memory(&measured, beside.as_ref()).plain());
     println!("{}", page::verdicts(&verdicts).plain());
     if args.write {
-        let text = page::markdown(&measured, beside.as_ref(), &verdicts, &circumstances);
+        let text = page::markdown(&measured, beside.as_ref(), &verdicts, &environment);
         let path = workspace.root.join(PAGE);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("wrote {PAGE}");
     }
     if args.quick {
-        println!("A quick run decides nothing.");
+        println!("quick run: the verdicts are ignored");
     }
     Ok(args.quick || !verdicts.iter().any(targets::Verdict::is_missed))
 }
 
 /// What is measured with a client of our own.
-async fn alone(candidate: &Candidate, stage: &Stage, body: &[u8]) -> Result<Results> {
-    let client = candidate.client(stage)?;
-    // What an earlier request needed is no part of what connections weigh, and the first answer is made ready by it.
-    let memory = machines::weigh(&client, candidate, IDLE).await?;
+async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8]) -> Result<Results> {
+    let client = candidate.client(setup)?;
+    // Measured after a first request, so that its one-time memory is not counted for connections.
+    let memory = machines::measure_memory(&client, candidate, IDLE).await?;
     let fleet = machines::boot(&client, body, MACHINES).await?;
-    let memory = machines::Weights { peak: candidate.memory()?.peak, ..memory };
+    let memory = machines::MemoryUse { peak: candidate.memory()?.peak, ..memory };
     Ok(Results { memory, fleet: Some(fleet), ..Results::default() })
 }
 
@@ -176,8 +175,8 @@ fn workers() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Tries until it works, for a moment: a server that was just started does not listen yet.
-async fn patiently<T, F: Future<Output = Result<T>>>(attempt: impl Fn() -> F) -> Result<T> {
+/// Retries until it works, for 20 s: a server that was just started does not listen yet.
+async fn retry<T, F: Future<Output = Result<T>>>(attempt: impl Fn() -> F) -> Result<T> {
     let begun = std::time::Instant::now();
     loop {
         match attempt().await {
@@ -202,14 +201,14 @@ fn versions(
     let own = stdout_of(std::process::Command::new(program).arg("--version"))?;
     let mut text = format!("Ours: {}, {built}.", String::from_utf8_lossy(&own).trim());
     if let (Some(nginx), Some(_)) = (nginx, wrk) {
-        // It says so on standard error.
+        // nginx prints it on standard error.
         let output = std::process::Command::new(nginx).arg("-v").output().context("cannot start nginx")?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let version = said.trim().rsplit_once('/').map_or("of an unknown version", |(_, version)| version);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        let version = printed.trim().rsplit_once('/').map_or("of an unknown version", |(_, version)| version);
         let library = stdout_of(std::process::Command::new(openssl).arg("version"))?;
         let library = String::from_utf8_lossy(&library).into_owned();
         let library = library.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-        text += &format!(" Beside it: nginx {version} with {library}; wrk drives both.");
+        text += &format!(" Compared with: nginx {version} with {library}; wrk drives both.");
     }
     Ok(text)
 }

@@ -1,6 +1,6 @@
 //! Times the parse of a JSON file into a generic value with the allocator that the product uses.
 //!
-//! `cargo xtask bench render` runs it as its harder yardstick: `parse-mimalloc FILE` prints nanoseconds.
+//! `cargo xtask bench render` compares with it: `parse-mimalloc FILE` prints nanoseconds.
 
 #[path = "../bench/parse.rs"]
 mod parse;

@@ -1,4 +1,4 @@
-//! Where the real programs are.
+//! Binaries of the control plane: found, or built.
 
 use std::env;
 use std::fs;

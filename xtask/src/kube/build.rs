@@ -1,4 +1,4 @@
-//! Builds the real programs from their sources, once for each machine.
+//! Build of the Kubernetes programs from their sources, once per machine.
 //!
 //! - `tests/kubernetes/go.mod` says which versions; `go.sum` that they are what they were when it was written.
 //! - The programs go to the user's cache folder, in a folder named after a digest of everything that decides what

@@ -1,8 +1,8 @@
-//! A real control plane on this machine's loopback: etcd, kube-apiserver and two controllers.
+//! Control plane on this machine's loopback: the real etcd, kube-apiserver and two controllers.
 //!
 //! - It is the reference of the recorded conversations: RBAC, anonymous access as by default, the default admission
 //!   plugins except `ServiceAccount`, tokens for service accounts, the garbage collector and the namespace controller.
-//! - Whatever becomes of this process, the others end with it.
+//! - Its processes end with this one, however this one ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -42,7 +42,7 @@ struct Process {
     log: PathBuf,
 }
 
-/// A folder of ours, removed at the end if nobody asked for it.
+/// A folder that is removed at the end if it is temporary.
 pub struct Folder {
     /// Where it is.
     pub path: PathBuf,
@@ -50,15 +50,15 @@ pub struct Folder {
 }
 
 /// On a busy machine with two cores the API server takes half a minute.
-const START: Duration = Duration::from_secs(180);
-const STOP: Duration = Duration::from_secs(20);
-/// A port that was free may be somebody else's by the time that it is used.
-const ATTEMPTS: usize = 3;
+const START_TIMEOUT: Duration = Duration::from_secs(180);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// A free port may be taken by another process before it is used.
+const MAX_ATTEMPTS: usize = 3;
 
 impl ControlPlane {
     /// Starts everything and waits until it is ready.
     pub fn start(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
-        for _ in 1..ATTEMPTS {
+        for _ in 1..MAX_ATTEMPTS {
             match ControlPlane::attempt(binaries, data.clone()) {
                 Err(error) if error.to_string().contains("address already in use") => {}
                 other => return other,
@@ -136,7 +136,7 @@ impl ControlPlane {
     }
 
     fn wait_until_ready(&mut self, kubectl: &Path) -> Result<()> {
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             self.check()?;
             let mut ask = Command::new(kubectl);
@@ -146,8 +146,8 @@ impl ControlPlane {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                let said = String::from_utf8_lossy(&answer.stderr).trim_end().to_owned();
-                bail!("{APISERVER} is not ready after {} s: {said}", START.as_secs());
+                let text = String::from_utf8_lossy(&answer.stderr).trim_end().to_owned();
+                bail!("{APISERVER} is not ready after {} s: {text}", START_TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(300));
         }
@@ -161,7 +161,7 @@ impl ControlPlane {
                 process.child.wait()?;
                 continue;
             }
-            process::end(&mut process.child, STOP)?;
+            process::end(&mut process.child, STOP_TIMEOUT)?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // Whoever dropped it without `stop` has an error to report already.
+        // Dropped without `stop` only if there is another error to report.
         let _ = self.end();
     }
 }
@@ -220,7 +220,7 @@ fn apiserver_flags(etcd_port: u16, port: u16, certificates: &Path, tokens: &Path
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
-        // Endpoints must not be on loopback, and nobody looks for the server there.
+        // Endpoints must not be on loopback, and no client needs them.
         "--endpoint-reconciler-type=none".to_owned(),
         format!("--secure-port={port}"),
         format!("--cert-dir={}", certificates.display()),
@@ -266,7 +266,7 @@ pub fn write_secret(file: &Path, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Somebody else may take the port before it is used; then the program says so in its log, see [`ATTEMPTS`].
+/// Another process may take the port before it is used; then the start is repeated, see [`MAX_ATTEMPTS`].
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

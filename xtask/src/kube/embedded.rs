@@ -1,4 +1,4 @@
-//! Our own server as others run it: the program `seaworthy apiserver`, over TLS, with a file of tokens.
+//! Embedded API server as users run it: the program `seaworthy apiserver`, over TLS, with a token file.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{BufRead as _, BufReader};
@@ -12,8 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::kube::control_plane::{random, write_secret};
 use crate::process::{self, bound_to_this_process};
 
-/// How long it may take to end.
-const STOP: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that runs. It ends when this is dropped.
 pub struct Embedded {
@@ -23,16 +22,15 @@ pub struct Embedded {
     pub token: String,
     /// The authority behind its certificate, in PEM.
     pub authority: PathBuf,
-    /// What leads clients to it.
     pub kubeconfig: PathBuf,
     child: Child,
     log: PathBuf,
-    /// Kept open: it may have more to say.
+    /// Kept open: the server may print more.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Embedded {
-    /// Starts it on what is in this folder, with the log beside it, and waits until it says where it is.
+    /// Starts it on what is in this folder, with the log beside it, and waits until it prints its address.
     pub fn start(program: &Path, folder: &Path) -> Result<Embedded> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
@@ -56,12 +54,11 @@ impl Embedded {
             // It ends in a moment; then its log is complete.
             running.child.wait()?;
             running.check()?;
-            bail!("seaworthy apiserver said {:?} instead of its address", running.url);
+            bail!("seaworthy apiserver printed {:?} instead of its address", running.url);
         }
         Ok(running)
     }
 
-    /// The id of the process.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -69,22 +66,22 @@ impl Embedded {
     /// Fails if it has ended.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            let said = fs::read_to_string(&self.log).unwrap_or_default();
-            bail!("seaworthy apiserver ended with {status}:\n{said}");
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("seaworthy apiserver ended with {status}:\n{log}");
         }
         Ok(())
     }
 
-    /// Ends it in good order.
+    /// Shuts it down.
     pub fn stop(mut self) -> Result<()> {
-        process::end(&mut self.child, STOP)
+        process::end(&mut self.child, STOP_TIMEOUT)
     }
 }
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // Whoever dropped it without `stop` has an error to report already.
-        let _ = process::end(&mut self.child, STOP);
+        // Dropped without `stop` only if there is another error to report.
+        let _ = process::end(&mut self.child, STOP_TIMEOUT);
     }
 }
 
@@ -95,7 +92,7 @@ mod tests {
     use crate::tool;
 
     #[test]
-    fn program_that_says_nothing_is_reported_with_how_it_ended() {
+    fn silent_program_is_reported_with_its_exit_status() {
         let folder = std::env::temp_dir().join(format!("seaworthy-embedded-{}", random().unwrap()));
         let error = Embedded::start(&tool::find("false").unwrap(), &folder).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("ended with exit status: 1"), "{error}");

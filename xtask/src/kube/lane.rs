@@ -1,5 +1,5 @@
-//! The steps that run the same suites on our server and on the real one. What passes on the real one is what ours must
-//! do, so whatever differs between the two is a failure.
+//! Conformance steps: the same suites on our server and on the real one. The real one is the reference, so every difference is
+//! a failure.
 //!
 //! | suite | ours | the real one |
 //! |---|---|---|
@@ -28,12 +28,12 @@ const SUITES: [&str; 7] = ["cluster", "controller", "operators", "plane", "endpo
 /// Those of them that can do without the controllers of Kubernetes.
 const BARE_SUITES: [&str; 4] = ["controller", "endpoint", "operators", "orders"];
 
-/// Tells the test kit which server to start, and how.
+/// Variables that name the server which the test kit starts, and this program.
 const CLUSTER: &str = "SEAWORTHY_CLUSTER";
 const XTASK: &str = "SEAWORTHY_XTASK";
 
 /// A server that conversations are held with.
-struct Partner<'a> {
+struct ReplayServer<'a> {
     url: &'a str,
     token: &'a str,
     authority: &'a Path,
@@ -48,14 +48,14 @@ pub fn ours(run: &mut Run<'_>) -> Result<Outcome> {
     let mut server = Embedded::start(&binary::tested(run.workspace)?, &folder.path)?;
     let (url, token) = (server.url.clone(), server.token.clone());
     let authority = server.authority.clone();
-    let partner = Partner { url: &url, token: &token, authority: &authority, has_controllers: true, known: None };
-    let outcome = converse(run, &partner)?;
+    let replay = ReplayServer { url: &url, token: &token, authority: &authority, has_controllers: true, known: None };
+    let outcome = converse(run, &replay)?;
     server.check()?;
     server.stop()?;
     Ok(outcome)
 }
 
-/// All of it on the real control plane. Every suite runs, whatever became of those before it.
+/// All of it on the real control plane. Every suite runs, even if an earlier one failed.
 pub fn real(run: &mut Run<'_>) -> Result<Outcome> {
     let policy = if run.tools.may_install() { Policy::Build } else { Policy::Find };
     let binaries = match Binaries::provide(run.workspace, policy)? {
@@ -73,8 +73,8 @@ pub fn real(run: &mut Run<'_>) -> Result<Outcome> {
     if !has_controllers {
         run.skips.add(CONTROLLER_MANAGER, "not among the programs: what needs it is left out on the real server");
     }
-    let partner = Partner { url: &url, token: &token, authority: &authority, has_controllers, known: Some(known) };
-    let mut outcomes = vec![("conversations", converse(run, &partner)?)];
+    let replay = ReplayServer { url: &url, token: &token, authority: &authority, has_controllers, known: Some(known) };
+    let mut outcomes = vec![("conversations", converse(run, &replay)?)];
     if has_controllers {
         outcomes.push(("kubectl", pages(run, &running.kubeconfig, &binaries.kubectl)?));
         outcomes.push((BOATMAN, boatman(run, policy, &running.kubeconfig)?));
@@ -86,15 +86,15 @@ pub fn real(run: &mut Run<'_>) -> Result<Outcome> {
 }
 
 /// Holds the recorded conversations.
-fn converse(run: &mut Run<'_>, partner: &Partner<'_>) -> Result<Outcome> {
+fn converse(run: &mut Run<'_>, replay: &ReplayServer<'_>) -> Result<Outcome> {
     let mut command = test(run, &["replay"]);
     command.args(["scenarios_on_a_server", "--", "--nocapture"]);
-    command.env("SEAWORTHY_REPLAY_SERVER", partner.url).env("SEAWORTHY_REPLAY_TOKEN", partner.token);
-    command.env("SEAWORTHY_REPLAY_CA", partner.authority);
-    if let Some(known) = &partner.known {
+    command.env("SEAWORTHY_REPLAY_SERVER", replay.url).env("SEAWORTHY_REPLAY_TOKEN", replay.token);
+    command.env("SEAWORTHY_REPLAY_CA", replay.authority);
+    if let Some(known) = &replay.known {
         command.env("SEAWORTHY_REPLAY_KNOWN", known);
     }
-    if !partner.has_controllers {
+    if !replay.has_controllers {
         command.env("SEAWORTHY_REPLAY_NO_CONTROLLERS", "1");
     }
     cargo_test(run, command)
@@ -123,25 +123,25 @@ fn boatman(run: &mut Run<'_>, policy: Policy, kubeconfig: &Path) -> Result<Outco
     };
     let folder = Folder::make(None)?;
     let mut server = Embedded::start(&binary::tested(run.workspace)?, &folder.path)?;
-    let mut stories = Vec::new();
+    let mut outputs = Vec::new();
     for language in ["json", "protobuf"] {
-        let on = |kubeconfig: &Path| told(&program, kubeconfig, language);
+        let on = |kubeconfig: &Path| output_of(&program, kubeconfig, language);
         let (ours, real) = thread::scope(|scope| {
             let ours = scope.spawn(|| on(&server.kubeconfig));
             let real = on(kubeconfig);
             (ours.join(), real)
         });
         let Ok(ours) = ours else { bail!("{BOATMAN} on our server: the thread that waits for it panicked") };
-        stories.push((format!("ours, {language}"), ours?));
-        stories.push((format!("real, {language}"), real?));
+        outputs.push((format!("ours, {language}"), ours?));
+        outputs.push((format!("real, {language}"), real?));
     }
     server.check()?;
     server.stop()?;
-    Ok(compare(&stories))
+    Ok(compare(&outputs))
 }
 
-/// What the controller says.
-fn told(program: &Path, kubeconfig: &Path, language: &str) -> Result<String> {
+/// The controller's output.
+fn output_of(program: &Path, kubeconfig: &Path, language: &str) -> Result<String> {
     let mut command = Command::new(program);
     command.arg("--kubeconfig").arg(kubeconfig).arg("--language").arg(language);
     let output =
@@ -154,23 +154,23 @@ fn told(program: &Path, kubeconfig: &Path, language: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Passed if all of them came to the end and are the same; prints how they went.
-fn compare(stories: &[(String, String)]) -> Outcome {
-    let Some((_, reference)) = stories.iter().find(|(name, _)| name.starts_with("real")) else {
+/// Passed if all runs finished with the same output; prints it.
+fn compare(outputs: &[(String, String)]) -> Outcome {
+    let Some((_, reference)) = outputs.iter().find(|(name, _)| name.starts_with("real")) else {
         return Outcome::Failed(format!("{BOATMAN} did not run on the real server"));
     };
     print!("{reference}");
     let mut wrong = Vec::new();
-    for (name, story) in stories {
-        if !story.lines().last().is_some_and(|line| line.starts_with("end: ")) {
-            println!("{BOATMAN} ({name}) did not come to the end:\n{story}");
-            wrong.push(format!("{name} did not come to the end"));
-        } else if story != reference {
-            println!("{BOATMAN} ({name}) tells another story:\n{story}");
+    for (name, output) in outputs {
+        if !output.lines().last().is_some_and(|line| line.starts_with("end: ")) {
+            println!("{BOATMAN} ({name}) did not finish:\n{output}");
+            wrong.push(format!("{name} did not finish"));
+        } else if output != reference {
+            println!("{BOATMAN} ({name}) printed something else:\n{output}");
             wrong.push(format!("{name} differs"));
         }
     }
-    println!("{BOATMAN}: {} runs, {} wrong", stories.len(), wrong.len());
+    println!("{BOATMAN}: {} runs, {} wrong", outputs.len(), wrong.len());
     if wrong.is_empty() { Outcome::Passed } else { Outcome::Failed(wrong.join(", ")) }
 }
 
@@ -202,9 +202,9 @@ mod tests {
     use super::compare;
     use crate::step::Outcome;
 
-    fn outcome(stories: &[(&str, &str)]) -> Outcome {
-        let stories: Vec<_> = stories.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        compare(&stories)
+    fn outcome(outputs: &[(&str, &str)]) -> Outcome {
+        let outputs: Vec<_> = outputs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        compare(&outputs)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads what the Go types say about their JSON: the tags of structures, which types are lists, which write themselves.
+//! Go types: their JSON tags, which types are lists, which have a marshaller of their own.
 //!
 //! The sources are formatted by `gofmt`, so that a field is one line and a declaration ends with a brace at its start.
 

@@ -1,4 +1,4 @@
-//! Reads the messages of a `generated.proto`, as Kubernetes' generator writes it: one field per line.
+//! Messages of a `generated.proto`, as Kubernetes' generator writes it: one field per line.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -27,10 +27,15 @@ pub use reference::{ContractReference, NodeReference};
 pub use replica_status::{ReplicaStatus, UpgradeStep, VersionCount};
 pub use template_metadata::TemplateMetadata;
 
-use crate::crds::Definition;
+use crate::crds::{self, generated::Definition};
 
 /// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
+    crds::for_group("cluster.x-k8s.io")
+}
+
+/// The definitions of this group, generated from its types.
+pub(crate) fn generated() -> Vec<CustomResourceDefinition> {
     [
         Definition::of::<v1beta1::Cluster>()
             .spec_optional()

@@ -53,10 +53,15 @@ pub use tailored_profile::{
 };
 pub use variable::{Variable, VariableFields, VariableSelection, VariableType};
 
-use crate::crds::Definition;
+use crate::crds::{self, generated::Definition};
 
 /// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
+    crds::for_group("compliance.openshift.io")
+}
+
+/// The definitions of this group, generated from its types.
+pub(crate) fn generated() -> Vec<CustomResourceDefinition> {
     [
         Definition::of::<ComplianceCheckResult>(),
         Definition::of::<ComplianceRemediation>().spec_optional(),

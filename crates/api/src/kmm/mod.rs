@@ -52,10 +52,15 @@ pub use preflight_validation::{
 pub use sign::Sign;
 pub use tls_options::TlsOptions;
 
-use crate::crds::Definition;
+use crate::crds::{self, generated::Definition};
 
 /// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
+    crds::for_group("kmm.sigs.x-k8s.io")
+}
+
+/// The definitions of this group, generated from its types.
+pub(crate) fn generated() -> Vec<CustomResourceDefinition> {
     [
         Definition::of::<BootModuleConfig>().spec_optional(),
         Definition::of::<ModuleBuildSignConfig>().spec_optional(),

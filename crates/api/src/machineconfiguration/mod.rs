@@ -26,7 +26,7 @@ pub use pinned_image_set::{PinnedImageSet, PinnedImageSetSpec};
 pub use settings_status::SettingsStatus;
 pub use status_condition::StatusCondition;
 
-use crate::crds::Definition;
+use crate::crds::{self, generated::Definition};
 
 /// The API group.
 pub const GROUP: &str = "machineconfiguration.openshift.io";
@@ -39,6 +39,11 @@ const OPERATOR_MANAGED: &str = "openshift.io/operator-managed";
 
 /// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
+    crds::for_group(GROUP)
+}
+
+/// The definitions of this group, generated from its types.
+pub(crate) fn generated() -> Vec<CustomResourceDefinition> {
     [
         Definition::of::<ContainerRuntimeConfig>(),
         Definition::of::<ControllerConfig>(),

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 pub use machine_configuration::{MachineConfiguration, MachineConfigurationSpec, MachineConfigurationStatus};
 pub use node_disruption_policy::{NodeDisruptionPolicy, NodeDisruptionPolicyClusterStatus};
 
-use crate::crds::Definition;
+use crate::crds::{self, generated::Definition};
 
 /// The API group.
 pub const GROUP: &str = "operator.openshift.io";
@@ -19,5 +19,10 @@ pub const API_VERSION: &str = "operator.openshift.io/v1";
 
 /// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
+    crds::for_group(GROUP)
+}
+
+/// The definitions of this group, generated from its types.
+pub(crate) fn generated() -> Vec<CustomResourceDefinition> {
     vec![Definition::of::<MachineConfiguration>().build()]
 }

@@ -258,7 +258,7 @@ words! {
         OptionalDependencyNotApplied = "OptionalDependencyNotApplied",
         /// A remediation was not created because its version range does not match.
         SkippingRemediation = "SkippingRemediation",
-        /// A check cannot be put right automatically.
+        /// A check cannot be fixed automatically.
         CannotRemediate = "CannotRemediate",
         /// Some remediations are outdated.
         HaveOutdatedRemediations = "HaveOutdatedRemediations",

@@ -1,4 +1,4 @@
-//! Words of machine configuration: keys on nodes, pools and MachineConfigs, states of nodes, conditions, reasons, events.
+//! Vocabulary of machine configuration: keys on nodes, pools and MachineConfigs, states of nodes, conditions, reasons, events.
 
 use crate::vocabulary::key::{Annotation, Label, Taint};
 use crate::words;
@@ -7,9 +7,9 @@ use crate::words;
 pub const CONTROLLER_CONFIG: &str = "machine-config-controller";
 /// Name of the one MachineConfiguration.
 pub const MACHINE_CONFIGURATION: &str = "cluster";
-/// Stands in a MachineConfigNode for a pool or configuration that is not known yet.
+/// Placeholder in a MachineConfigNode for a pool or configuration that is not known yet.
 pub const NOT_YET_SET: &str = "not-yet-set";
-/// What the names of rendered MachineConfigs start with.
+/// Prefix of the names of rendered MachineConfigs.
 pub const RENDERED_PREFIX: &str = "rendered-";
 
 /// The pool of the control plane.
@@ -19,7 +19,7 @@ pub const WORKER: &str = "worker";
 /// The pool of the node that keeps quorum with two control-plane nodes.
 pub const ARBITER: &str = "arbiter";
 
-/// Put on every node of a pool that still has to be targeted; written by the node controller.
+/// On every node of a pool that is still to be given the target; written by the roll-out controller.
 pub const UPDATE_IN_PROGRESS: Taint = Taint { key: "UpdateInProgress", effect: "PreferNoSchedule" };
 
 /// Labels.
@@ -32,9 +32,9 @@ pub mod label {
     pub const BUILT_IN: Label = Label("machineconfiguration.openshift.io/mco-built-in");
     /// On a pool: an upgrade waits until it is updated.
     pub const REQUIRED_FOR_UPGRADE: Label = Label("operator.machineconfiguration.openshift.io/required-for-upgrade");
-    /// What the label starts with by which KubeletConfigs select a built-in pool; the pool's name follows.
+    /// Prefix of the label by which KubeletConfigs select a built-in pool; the pool's name follows.
     pub const POOL_PREFIX: &str = "pools.operator.machineconfiguration.openshift.io/";
-    /// What a node's role labels start with; the role follows.
+    /// Prefix of a node's role labels; the role follows.
     pub const NODE_ROLE_PREFIX: &str = "node-role.kubernetes.io/";
     /// On a node of the built-in pool `master`.
     pub const NODE_ROLE_MASTER: Label = Label("node-role.kubernetes.io/master");
@@ -54,11 +54,11 @@ pub mod label {
 pub mod node {
     use super::Annotation;
 
-    /// The rendered MachineConfig that the node should run; written by the node controller.
+    /// The rendered MachineConfig that the node should run; written by the roll-out controller.
     pub const DESIRED_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/desiredConfig");
-    /// The rendered MachineConfig that the node runs; written by the node daemon, first by the config server.
+    /// The rendered MachineConfig that the node runs; written by the node daemon, first by the Ignition endpoint.
     pub const CURRENT_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/currentConfig");
-    /// The built image that the node should run; written by the node controller.
+    /// The built image that the node should run; written by the roll-out controller.
     pub const DESIRED_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/desiredImage");
     /// The built image that the node runs; written by the node daemon.
     pub const CURRENT_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/currentImage");
@@ -68,12 +68,12 @@ pub mod node {
     pub const REASON: Annotation = Annotation("machineconfiguration.openshift.io/reason");
     /// Longest text in [`REASON`].
     pub const REASON_LIMIT: usize = 2000;
-    /// The rendered MachineConfig that the node booted with first; written by the config server.
+    /// The rendered MachineConfig that the node booted with first; written by the Ignition endpoint.
     pub const FIRST_PIVOT_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/firstPivotConfig");
-    /// The labels of the node's custom pool were put on it; written by the node controller.
+    /// The labels of the node's custom pool were applied; written by the roll-out controller.
     pub const CUSTOM_POOL_LABELS_APPLIED: Annotation =
         Annotation("machineconfiguration.openshift.io/customPoolLabelsApplied");
-    /// How many control-plane nodes the cluster has; written by the node controller.
+    /// How many control-plane nodes the cluster has; written by the roll-out controller.
     pub const CONTROL_PLANE_TOPOLOGY: Annotation = Annotation("machineconfiguration.openshift.io/controlPlaneTopology");
     /// `drain-` or `uncordon-` and a rendered name: what the node daemon asks the drain controller for.
     pub const DESIRED_DRAIN: Annotation = Annotation("machineconfiguration.openshift.io/desiredDrain");
@@ -182,21 +182,21 @@ words! {
         NoMachineConfigs = "NoMachineConfigs",
         /// An input is not valid, or the merged result is not.
         InvalidMachineConfig = "InvalidMachineConfig",
-        /// The result changes what running nodes cannot take over.
+        /// The result changes what a running node cannot apply.
         Irreconcilable = "Irreconcilable",
-        /// The result is larger than an object may be.
+        /// The result exceeds the size limit of an API object.
         TooLarge = "TooLarge",
         /// Remote content could not be fetched.
         RemoteFetchFailed = "RemoteFetchFailed",
-        /// Remote content is not what its hash says.
+        /// Remote content does not match its hash.
         RemoteVerificationFailed = "RemoteVerificationFailed",
         /// An input was generated by another version of the controller.
         VersionSkew = "VersionSkew",
-        /// An input is about to be made or changed by its own controller, and has been for long.
+        /// An input has been about to be created or changed by its own controller for a long time.
         InputsNotReady = "InputsNotReady",
         /// The pool is pinned to a rendered MachineConfig that it cannot target.
         PinnedConfigurationUnusable = "PinnedConfigurationUnusable",
-        /// The platform's base MachineConfigs have gone with the ControllerConfig.
+        /// The platform's base MachineConfigs were deleted with the ControllerConfig.
         ControllerConfigMissing = "ControllerConfigMissing",
     }
 }
@@ -238,7 +238,7 @@ words! {
         Failure = "Failure",
         /// Some settings are written to nodes although nothing is known to read them.
         UnknownSettings = "UnknownSettings",
-        /// Some files of this object lose against those of another object of its kind.
+        /// Some files of this object are overridden by those of another object of its kind.
         Overridden = "Overridden",
     }
 }
@@ -254,9 +254,9 @@ words! {
         NoPool = "NoPool",
         /// No name is left for the MachineConfig.
         NoName = "NoName",
-        /// What the settings are to be merged with cannot be read.
+        /// The configuration that the settings are merged into cannot be read.
         NoBase = "NoBase",
-        /// The settings cannot be merged with what the pool has already.
+        /// The settings cannot be merged with the pool's existing configuration.
         Conflict = "Conflict",
         /// Some pools have their MachineConfig and others do not.
         PartlyApplied = "PartlyApplied",
@@ -272,9 +272,9 @@ words! {
     pub enum TemplateReason {
         /// The base MachineConfigs are those of this generation.
         AsExpected = "AsExpected",
-        /// The base MachineConfigs cannot be made.
+        /// The base MachineConfigs cannot be generated.
         TemplateFailed = "TemplateFailed",
-        /// Somebody's own MachineConfig has the name of one of them.
+        /// A user's MachineConfig has the name of one of them.
         NameTaken = "NameTaken",
     }
 }
@@ -286,9 +286,9 @@ words! {
         UpdatePrepared = "UpdatePrepared",
         /// The update was carried out; has four steps of its own.
         UpdateExecuted = "UpdateExecuted",
-        /// What follows the update (a reload, a reboot) is done.
+        /// The action after the update (reload, restart or reboot) is done.
         UpdatePostActionComplete = "UpdatePostActionComplete",
-        /// The update is complete and the node takes work again.
+        /// The update is complete and the node accepts pods again.
         UpdateComplete = "UpdateComplete",
         /// The node runs its desired configuration.
         Updated = "Updated",
@@ -304,13 +304,13 @@ words! {
         AppliedOsImage = "AppliedOSImage",
         /// The operating system image was fetched.
         ImagePulledFromRegistry = "ImagePulledFromRegistry",
-        /// The node takes no new pods.
+        /// The node accepts no new pods.
         Cordoned = "Cordoned",
-        /// The node takes new pods again.
+        /// The node accepts new pods again.
         Uncordoned = "Uncordoned",
         /// The node was rebooted.
         RebootedNode = "RebootedNode",
-        /// The update has failed.
+        /// The update failed.
         NodeDegraded = "NodeDegraded",
         /// Images are being pulled and pinned.
         PinnedImageSetsProgressing = "PinnedImageSetsProgressing",
@@ -324,15 +324,15 @@ words! {
 words! {
     /// Reasons of conditions of MachineConfigNodes.
     pub enum NodeReason {
-        /// The step was not reached since the object was made.
+        /// The step has not been reached since the object was created.
         NotYetOccurred = "NotYetOccurred",
-        /// The step belongs to the update that the node is on, and was not reached.
+        /// The step belongs to the update in progress and has not been reached.
         NotReached = "NotReached",
         /// The step is under way.
         InProgress = "InProgress",
         /// The step is done.
         Done = "Done",
-        /// The node runs its target, so the steps to it are over.
+        /// The node runs its target, so this step is no longer in progress.
         Updated = "Updated",
         /// The step has failed.
         Failed = "Failed",
@@ -342,15 +342,15 @@ words! {
 }
 
 words! {
-    /// Why a node does not move: reason of the condition `Updated` of its MachineConfigNode while that is False.
+    /// Why a node is not updated: reason of the condition `Updated` of its MachineConfigNode while that is False.
     pub enum WaitingReason {
         /// It runs its target.
         Updated = "Updated",
-        /// It is on its way to the target.
+        /// It is being updated to the target.
         Updating = "Updating",
         /// Its pods cannot be evicted.
         DrainBlocked = "DrainBlocked",
-        /// It could not reach the target.
+        /// The update to the target failed.
         Failed = "Failed",
         /// The pool is paused.
         PoolPaused = "PoolPaused",
@@ -362,25 +362,25 @@ words! {
         NoConfiguration = "NoConfiguration",
         /// The pool's maxUnavailable cannot be read.
         InvalidMaxUnavailable = "InvalidMaxUnavailable",
-        /// As many nodes as may be are away already.
+        /// The pool's budget is used up: as many nodes as allowed are unavailable.
         Budget = "Budget",
-        /// As many nodes as can be ordered at a time are being ordered.
+        /// The limit of orders that may be unanswered at a time is reached.
         OrdersInProgress = "OrdersInProgress",
         /// The node is not healthy.
         NotReady = "NotReady",
-        /// No node daemon has ever spoken for the node.
+        /// No node daemon has ever reported for the node.
         NoNodeDaemon = "NoNodeDaemon",
-        /// Somebody took the node out of scheduling.
+        /// The node was cordoned by a user or another controller.
         Cordoned = "Cordoned",
-        /// The node is on its way to another configuration.
+        /// The node is being updated to another configuration.
         OtherTargetInProgress = "OtherTargetInProgress",
-        /// The node runs the controllers; the others of its pool come first.
+        /// The node runs the controllers; the other nodes of its pool are updated first.
         RunsOperator = "RunsOperator",
         /// The node gets the labels of its pool first.
         JoiningPool = "JoiningPool",
-        /// A node of the pool that keeps quorum with this one is away.
+        /// A node of the pool that shares the quorum with this one is unavailable.
         Quorum = "Quorum",
-        /// Something beside the pool asks it to wait.
+        /// A hold outside of the pool asks it to wait.
         Held = "Held",
         /// No pool selects the node.
         NotInPool = "NotInPool",
@@ -390,19 +390,19 @@ words! {
 }
 
 words! {
-    /// Reasons of the conditions of pools that follow their nodes; upstream leaves the reason empty.
+    /// Reasons of the pool conditions that are derived from nodes; upstream leaves the reason empty.
     pub enum PoolReason {
         /// Every node runs the target.
         AllNodesUpdated = "AllNodesUpdated",
-        /// Nodes are still to move.
+        /// Nodes are still to be updated.
         NodesUpdating = "NodesUpdating",
-        /// Nodes are still to move, and the pool is paused.
+        /// Nodes are still to be updated, and the pool is paused.
         PoolPaused = "PoolPaused",
-        /// Nodes are still to move, and nothing moves because maxUnavailable cannot be read.
+        /// Nodes are still to be updated, and none is because maxUnavailable cannot be read.
         InvalidMaxUnavailable = "InvalidMaxUnavailable",
         /// The pool has no nodes because its nodeSelector cannot be read.
         InvalidNodeSelector = "InvalidNodeSelector",
-        /// Another custom pool selects the same nodes, so they are in neither.
+        /// Another custom pool selects the same nodes, so they belong to neither.
         NodesInSeveralPools = "NodesInSeveralPools",
         /// Nodes have failed.
         NodesDegraded = "NodesDegraded",
@@ -421,12 +421,12 @@ words! {
     /// Reasons of events on pools.
     pub enum PoolEvent {
         /// A selector is empty and would select everything; nothing is done.
-        SelectingAll = "SelectingAll",
-        /// A rendered MachineConfig was made.
+        SelectorMatchesAll = "SelectorMatchesAll",
+        /// A rendered MachineConfig was created.
         RenderedConfigGenerated = "RenderedConfigGenerated",
         /// An input chose the operating system image.
         OsImageUrlOverridden = "OSImageURLOverridden",
-        /// Remote content is used and could not be kept.
+        /// Remote content is used but could not be stored.
         SnapshotNotKept = "SnapshotNotKept",
         /// Nodes were targeted.
         SetDesiredConfig = "SetDesiredConfig",
@@ -442,12 +442,12 @@ words! {
         Updating = "Updating",
         /// A change is not allowed.
         ActionProhibited = "ActionProhibited",
-        /// Another custom pool selects the same nodes, so they are in neither.
+        /// Another custom pool selects the same nodes, so they belong to neither.
         NodesInSeveralPools = "NodesInSeveralPools",
-        /// Somebody has deleted a built-in pool, and it is again as it was.
-        Remade = "Remade",
-        /// Somebody else has set the pool's target, and it is again as it was.
-        PutBack = "PutBack",
+        /// A built-in pool was deleted, and was recreated with its former state.
+        PoolRecreated = "PoolRecreated",
+        /// Another client set the pool's target, and the edit was reverted.
+        EditReverted = "EditReverted",
         /// New machines of the pool cannot be given their configuration.
         ConfigNotServed = "ConfigNotServed",
     }
@@ -456,12 +456,12 @@ words! {
 words! {
     /// Reasons of events on MachineConfigs.
     pub enum MachineConfigEvent {
-        /// Somebody has edited or deleted what controllers keep, and it is again as it was.
-        PutBack = "PutBack",
-        /// Somebody's own MachineConfig has a name that the platform needs.
+        /// An object that the controllers manage was edited or deleted, and was restored.
+        EditReverted = "EditReverted",
+        /// A MachineConfig of a user has a name that the platform needs.
         NameTaken = "NameTaken",
-        /// Somebody has deleted what pools or nodes still need; it stays until they do not.
-        DeletionHeld = "DeletionHeld",
+        /// A MachineConfig that pools or nodes still need was deleted; it stays until they do not need it.
+        DeletionBlocked = "DeletionBlocked",
     }
 }
 
@@ -472,17 +472,17 @@ words! {
         BootResync = "BootResync",
         /// The node runs its desired configuration.
         NodeDone = "NodeDone",
-        /// The node takes pods again.
+        /// The node accepts pods again.
         Uncordon = "Uncordon",
-        /// The node could not be made to take pods again.
+        /// The node could not be uncordoned.
         FailedToUncordon = "FailedToUncordon",
-        /// The node takes no new pods.
+        /// The node accepts no new pods.
         Cordon = "Cordon",
         /// The pods are being evicted.
         Drain = "Drain",
         /// The pods could not be evicted.
         FailedToDrain = "FailedToDrain",
-        /// The pods cannot be evicted, so the drain does not begin, or does not end.
+        /// The pods cannot be evicted, so the drain does not start or does not finish.
         DrainBlocked = "DrainBlocked",
         /// The pods could not be evicted for an hour.
         DrainFailed = "DrainFailed",
@@ -510,11 +510,11 @@ words! {
         InClusterUpgrade = "InClusterUpgrade",
         /// The desired configuration cannot be reached from the current one.
         FailedToReconcile = "FailedToReconcile",
-        /// The node is not as its configuration says, so no update begins.
+        /// The node differs from its configuration, so no update starts.
         PreflightConfigDriftCheckFailed = "PreflightConfigDriftCheckFailed",
-        /// The node is not as its configuration says after a boot.
+        /// The node differs from its configuration after a boot.
         OnDiskStateValidationFailed = "OnDiskStateValidationFailed",
-        /// Somebody changed a managed file.
+        /// A managed file was changed by another process or a user.
         ConfigDriftDetected = "ConfigDriftDetected",
         /// Managed files are being watched.
         ConfigDriftMonitorStarted = "ConfigDriftMonitorStarted",
@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(error.to_string(), "`rt` is not a KernelType; accepted: `default`, `realtime`, `64k-pages`");
     }
 
-    /// The API server refuses a condition whose reason does not have this form.
+    /// The API server rejects a condition whose reason does not have this form.
     #[test]
     fn every_reason_has_the_form_that_conditions_require() {
         let reasons = RenderReason::ALL

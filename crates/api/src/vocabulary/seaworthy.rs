@@ -1,4 +1,4 @@
-//! Words of Seaworthy's own: what it adds to the upstreams' objects, all under `seaworthy.dev/`.
+//! Seaworthy's own keys on the upstreams' objects, all under `seaworthy.dev/`.
 
 use crate::vocabulary::key::{Annotation, Finalizer, Label};
 
@@ -20,22 +20,22 @@ pub mod annotation {
     /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller in the same write, to
     /// distinguish its own cordon from others.
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
-    /// On a Node: the revision it had when it was touched, so that an order which is not wanted any more is refused; written by
-    /// the roll-out controller.
-    pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
-    /// On a Node: when it was given its order, in seconds since 1970, and the beginning of the digest of what it ran then; written by the roll-out controller together with the order,
-    /// so that it is known how long updates take.
-    pub const ORDERED: Annotation = Annotation("seaworthy.dev/ordered");
+    /// On a Node: the time of its last order, in seconds since 1970, and the first digits of the digest of the configuration it ran
+    /// then; written by the roll-out controller together with the order, to measure how long updates take.
+    pub const LAST_ORDER: Annotation = Annotation("seaworthy.dev/last-order");
+    /// On a Node: the revision at which an order that may still be in flight becomes invalid; written by the roll-out controller.
+    /// The write itself is the fence, since an order is given for one revision of a Node.
+    pub const ORDER_FENCE: Annotation = Annotation("seaworthy.dev/order-fence");
     /// On a Node: it is given no new configuration; the text says why. Written by users.
     pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
     /// On a pool: the rendered MachineConfig that it targets whatever its MachineConfigs say, until this is removed; written
     /// by users, and by `seaworthy rollout undo`.
     pub const PINNED_CONFIGURATION: Annotation = Annotation("seaworthy.dev/pinned-configuration");
-    /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before
-    /// it gives any, so that whoever decides next counts them.
-    pub const PROMISED: Annotation = Annotation("seaworthy.dev/promised");
+    /// On a pool: the nodes that are about to be given an order, each with its revision, and the rendered MachineConfig, as JSON;
+    /// written by the roll-out controller before it gives any order, so that the next decision counts them.
+    pub const RESERVED_NODES: Annotation = Annotation("seaworthy.dev/reserved-nodes");
     /// On the Secret of a snapshot: the MachineConfig that refers to its content; written by the render controller, as are the
     /// next three.
     pub const SNAPSHOT_FOR: Annotation = Annotation("seaworthy.dev/snapshot-for");
@@ -53,20 +53,28 @@ pub mod annotation {
     /// On a rendered MachineConfig: the MachineConfigs that it was made of, each with a digest of its spec, as JSON; written
     /// by the render controller, so that a history can say which of them changed.
     pub const SOURCES: Annotation = Annotation("seaworthy.dev/sources");
-    /// On a pool: when it was told last to run which rendered MachineConfig, as JSON; written by the render controller together
-    /// with the target.
-    pub const TURNS: Annotation = Annotation("seaworthy.dev/turns");
+    /// On a pool: the rendered MachineConfigs that it has targeted, each with the time it did so last, as JSON; written by the
+    /// render controller together with the target.
+    pub const TARGET_HISTORY: Annotation = Annotation("seaworthy.dev/target-history");
+
+    /// Former key of [`LAST_ORDER`].
+    pub const FORMER_LAST_ORDER: Annotation = Annotation("seaworthy.dev/ordered");
+    /// Former key of [`ORDER_FENCE`].
+    pub const FORMER_ORDER_FENCE: Annotation = Annotation("seaworthy.dev/fenced");
+    /// Former key of [`RESERVED_NODES`].
+    pub const FORMER_RESERVED_NODES: Annotation = Annotation("seaworthy.dev/promised");
+    /// Former key of [`TARGET_HISTORY`].
+    pub const FORMER_TARGET_HISTORY: Annotation = Annotation("seaworthy.dev/turns");
 }
 
-/// The configuration of a machine that was taken in and has been given none yet. No MachineConfig has this name: there is nothing
-/// in it.
+/// The configuration of a machine that was adopted and has no order yet. No MachineConfig has this name: the configuration is empty.
 pub const UNCONFIGURED: &str = "unconfigured";
 
 /// Labels.
 pub mod label {
     use super::Label;
 
-    /// On the Secrets that keep what a deleted built-in pool had, until it is made again.
+    /// On the Secrets that keep the state of a deleted built-in pool until the pool is recreated.
     pub const DELETED_POOL: Label = Label("seaworthy.dev/deleted-pool");
     /// On Nodes whose machine is simulated by `seaworthy up`.
     pub const SIMULATED: Label = Label("seaworthy.dev/simulated");
@@ -74,9 +82,9 @@ pub mod label {
     pub const SNAPSHOT: Label = Label("seaworthy.dev/snapshot");
 }
 
-/// Holds back the deletion of a built-in pool until what it has is saved, so that it can be made again as it was; written by the
-/// base controller.
+/// Delays the deletion of a built-in pool until its state is saved, so that it can be recreated with it; written by the base
+/// controller.
 pub const BUILT_IN: Finalizer = Finalizer("seaworthy.dev/built-in");
 
-/// Holds back the deletion of a rendered MachineConfig that a node still runs; written by the render controller.
+/// Delays the deletion of a rendered MachineConfig that a node still runs; written by the render controller.
 pub const IN_USE: Finalizer = Finalizer("seaworthy.dev/in-use");

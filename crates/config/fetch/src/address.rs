@@ -1,7 +1,7 @@
-//! [`AddressClass`] names the addresses that a config must not make us connect to.
+//! [`AddressClass`]: the classes of addresses that a config must not make a render connect to.
 //!
-//! A render runs with the network position of the controller. Whoever may write a config could
-//! otherwise read what only that position can reach: services that listen on loopback because
+//! A render runs with the network access of the controller. A user who may write a config could
+//! otherwise read what only the controller can reach: services that listen on loopback because
 //! they trust everyone there, and the metadata services of clouds, which hand out credentials.
 //! Private networks (RFC 1918, unique local IPv6) stay open: in-cluster servers live there.
 

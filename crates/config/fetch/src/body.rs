@@ -1,4 +1,4 @@
-//! Bodies of responses are read, unpacked and verified within a limit.
+//! [`Reply`]: the body of a response, which is read, unpacked and verified within a limit.
 
 use std::io::Read;
 
@@ -82,7 +82,7 @@ pub(crate) fn unpack_and_verify(
 
 fn gunzip(packed: &[u8], limit: u64) -> Result<Vec<u8>, FailureKind> {
     let mut plain = Vec::new();
-    // One byte more than allowed tells "full" from "too much" without unpacking any further.
+    // One byte more than the limit distinguishes "full" from "too large" without unpacking any further.
     MultiGzDecoder::new(packed)
         .take(limit.saturating_add(1))
         .read_to_end(&mut plain)

@@ -1,4 +1,4 @@
-//! Lets the object store libraries speak through our [`Transport`], so that policy, limits, proxy
+//! [`Connector`]: makes the object store library use our [`Transport`], so that policy, limits, proxy
 //! and trust are the same for every scheme.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use object_store::client::{
 };
 
 use crate::FailureKind;
-use crate::transport::{Behalf, Link, Target, Transport};
+use crate::transport::{Link, Principal, Target, Transport};
 
 /// Answers of token services are a few kilobytes.
 const MAX_CREDENTIALS_BYTES: u64 = 1 << 20;
@@ -22,25 +22,25 @@ const MAX_CREDENTIALS_BYTES: u64 = 1 << 20;
 /// Enough of an error answer to find its code.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
-/// Where AWS says that a bucket really is.
+/// The response header with the region of a bucket.
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 
 /// What the requests of one attempt have in common.
 pub(crate) struct Exchange {
     pub(crate) transport: Arc<Transport>,
     pub(crate) link: Arc<Link>,
-    /// Where the objects are; every other origin is asked for credentials.
+    /// The origin of the objects; every other origin is a token service.
     pub(crate) data: Target,
     /// Endpoints for credentials that the operator's environment names.
     pub(crate) operator: Vec<Target>,
     /// The largest object.
     pub(crate) limit: u64,
-    last: Mutex<Option<Outcome>>,
+    last: Mutex<Option<LastResponse>>,
 }
 
 /// How the last request ended, which the libraries report as text only.
 #[derive(Debug, Clone)]
-pub(crate) struct Outcome {
+pub(crate) struct LastResponse {
     pub(crate) is_for_credentials: bool,
     pub(crate) answer: Result<Answer, FailureKind>,
 }
@@ -74,14 +74,14 @@ impl Exchange {
     }
 
     /// How the last request ended.
-    pub(crate) fn last(&self) -> Option<Outcome> {
+    pub(crate) fn last(&self) -> Option<LastResponse> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
 
     fn record(&self, is_for_credentials: bool, answer: Result<Answer, FailureKind>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some(Outcome { is_for_credentials, answer });
+        *last = Some(LastResponse { is_for_credentials, answer });
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, FailureKind> {
@@ -90,9 +90,9 @@ impl Exchange {
         let is_for_credentials = !target.is_same_origin(&self.data);
         let is_operators = |own: &Target| own.is_same_origin(&target);
         let behalf = if is_for_credentials && self.operator.iter().any(is_operators) {
-            Behalf::Operator
+            Principal::Operator
         } else {
-            Behalf::Config
+            Principal::Config
         };
         let body = body.collect().await.map_err(|error| broken(&error))?;
         let response =

@@ -1,4 +1,4 @@
-//! A [`Digest`] is the hash that content must have, in the spelling Ignition uses.
+//! [`Digest`]: the hash of content, in Ignition's format.
 
 use std::fmt;
 use std::str::FromStr;

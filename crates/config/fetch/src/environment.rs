@@ -1,12 +1,12 @@
-//! The [`Environment`] holds what the operator has set for object stores and the way to them.
+//! [`Environment`]: the operator's variables for object stores and proxies.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::{FailureKind, Proxy};
 
-/// The variables that object stores are configured by. Given to the fetcher rather than looked
-/// up, so that nothing else of the process's environment has a say.
+/// The variables that configure object stores. Passed to the fetcher rather than looked
+/// up, so that no other variable of the process has an effect.
 ///
 /// For S3: `AWS_ACCESS_KEY_ID` with `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`;
 /// `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, `AWS_ROLE_SESSION_NAME` and
@@ -121,7 +121,7 @@ fn half(set: &str, unset: &str) -> FailureKind {
 }
 
 impl FromIterator<(String, String)> for Environment {
-    /// Keeps the variables that have a meaning here and passes over the others.
+    /// Keeps the known variables and ignores the others.
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
         Self { variables: variables.into_iter().filter(|(name, _)| NAMES.contains(&name.as_str())).collect() }
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_variables_have_no_say() {
+    fn unknown_variables_have_no_effect() {
         let environment = environment(&[("AWS_REGION", "x"), ("AWS_BUCKET", "b"), ("PATH", "p")]);
         assert_eq!(format!("{environment:?}"), r#"{"AWS_REGION"}"#);
     }

@@ -1,20 +1,20 @@
-//! [`FetchError`] says which content could not be had, why, and what to do about it.
+//! [`FetchError`]: which content could not be fetched, why, and the next step.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Digest, Refusal};
+use crate::{Digest, PolicyViolation};
 
-/// Why content is never fetched by tftp: the one wording for all that refuse it.
-pub const TFTP_REFUSAL: &str = "tftp is not supported: it has neither encryption nor a way to tell that everything \
-                                arrived; serve the content over https and give its hash";
+/// Why content is never fetched by tftp: the text for all places that refuse it.
+pub const TFTP_REFUSAL: &str = "tftp is not supported: it has neither encryption nor a way to detect \
+                                truncation; serve the content over https and give its hash";
 
 /// A fetch that failed. Shows no credentials: URLs are redacted, header values never included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchError {
     /// The requested URL, redacted.
     pub url: String,
-    /// Where a redirect had led when it failed, redacted.
+    /// The URL of the last redirect, redacted.
     pub redirected_to: Option<String>,
     /// How many attempts were made; zero when it failed before the first.
     pub attempts: u32,
@@ -24,37 +24,35 @@ pub struct FetchError {
 
 /// The condition reason that a failed fetch leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
-    /// The content could not be had.
+pub enum FailureCategory {
+    /// The content could not be fetched.
     RemoteFetchFailed,
     /// Content arrived, but not the expected one.
     RemoteVerificationFailed,
 }
 
-/// How long a failed fetch is tried again.
+/// How long a failed fetch is retried.
 ///
-/// Differs: Ignition tries again for ever whatever broke, because a machine at first boot has to wait for its servers.
-/// Whoever renders would rather hear at once of a name that is misspelt or a server that is not started.
+/// Differs: Ignition retries without limit, because a machine at first boot has to wait for its servers. A render must fail
+/// early for a misspelt name or a server that is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retry {
     /// The next attempt would fail as well.
     Never,
     /// A few times, in case a server is just being restarted.
     Briefly,
-    /// Until the time for the whole fetch is over.
-    Patiently,
+    /// Until the timeout of the whole fetch.
+    UntilTimeout,
 }
 
 /// What to do about a certificate that is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CertificateStep {
-    /// Make its authority known where configs name authorities.
+    /// Add its CA to the CAs of the config.
     AddAuthority,
-    /// Make its authority known to the system, because configs have no say.
+    /// Add its CA to those of the system, because those of a config do not apply.
     AddRoot,
-    /// Renew it.
     Renew,
-    /// Set a clock.
     SetClock,
     /// Use another name, or issue one for this name.
     MatchName,
@@ -68,30 +66,18 @@ pub enum CertificateStep {
 pub enum FailureKind {
     /// The URL cannot be understood.
     #[error("not a usable URL: {reason}")]
-    Url {
-        /// What is wrong with it.
-        reason: String,
-    },
+    Url { reason: String },
     /// The URL's scheme is not fetched.
     #[error("{}", scheme_message(.scheme))]
-    Scheme {
-        /// The scheme found.
-        scheme: String,
-    },
+    Scheme { scheme: String },
     /// A header cannot be sent.
     #[error("header {name:?} cannot be sent: {reason}")]
-    Header {
-        /// The name of the header.
-        name: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Header { name: String, reason: &'static str },
     /// A bundle of certificate authorities cannot be used.
     #[error("certificate authority bundle {index} cannot be used: {reason}; wanted are PEM certificates")]
     Authority {
         /// Its place in the list, from 0.
         index: usize,
-        /// What is wrong with it.
         reason: String,
     },
     /// The request asks for unpacking where that is not allowed.
@@ -99,21 +85,17 @@ pub enum FailureKind {
         "compression gzip is not allowed with {scheme} URLs; store the object unpacked or serve \
          it over https"
     )]
-    Compression {
-        /// The URL's scheme.
-        scheme: String,
-    },
+    Compression { scheme: String },
     /// The policy does not allow the connection.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] PolicyViolation),
     /// The proxy cannot be used or does not let us through.
     #[error("proxy {proxy}: {reason}")]
     Proxy {
         /// The proxy's URL, redacted.
         proxy: String,
-        /// What went wrong.
         reason: String,
-        /// How long another attempt is worth it.
+        /// How long to retry.
         retry: Retry,
     },
     /// The server has no such content.
@@ -136,57 +118,40 @@ pub enum FailureKind {
     },
     /// A redirect cannot be followed.
     #[error("redirect refused: {reason}")]
-    Redirect {
-        /// Why.
-        reason: String,
-    },
-    /// There is nobody to talk to: no address for the name, or a connection that is turned away.
+    Redirect { reason: String },
+    /// No server: no address for the name, or a refused connection.
     #[error("{reason}; {step}")]
     Unreachable {
-        /// What happened.
         reason: String,
         /// What to do about it.
         step: &'static str,
     },
-    /// The connection failed: no answer, an answer that broke off.
+    /// The connection failed: no response, or an incomplete one.
     #[error("{reason}")]
-    Transport {
-        /// What happened.
-        reason: String,
-    },
+    Transport { reason: String },
     /// The server's certificate cannot be trusted.
     #[error("the certificate of {host} is not trusted: {reason}; {step}")]
     Certificate {
-        /// Whose certificate.
         host: String,
-        /// Why.
         reason: String,
         /// What to do about it.
         step: CertificateStep,
-        /// Whether the request carries the operator's credentials, so that a config has no say in
-        /// whom to trust.
+        /// Whether the request carries the operator's credentials, so that the CAs of a config do not
+        /// apply.
         is_operators: bool,
     },
-    /// What answers does not speak TLS.
+    /// The server does not speak TLS.
     #[error(
         "{host} does not answer with TLS on port {port}; write http:// if the server has no encryption, or correct the \
          port"
     )]
-    NotEncrypted {
-        /// Who was asked.
-        host: String,
-        /// Where.
-        port: u16,
-    },
+    NotEncrypted { host: String, port: u16 },
     /// No head of a response within the time allowed for it.
     #[error(
         "no response headers within {}; raise ignition.timeouts.httpResponseHeaders if the \
          server is that slow", seconds(*.limit)
     )]
-    HeadersTimeout {
-        /// The time allowed.
-        limit: Duration,
-    },
+    HeadersTimeout { limit: Duration },
     /// The time allowed for the whole fetch has run out.
     #[error(
         "not complete within {}{}; find out why the server is that slow",
@@ -194,7 +159,6 @@ pub enum FailureKind {
         last_text(.last.as_deref())
     )]
     TotalTimeout {
-        /// The time allowed.
         limit: Duration,
         /// What went wrong in the attempt before the last, if there was one.
         last: Option<Box<FailureKind>>,
@@ -202,7 +166,6 @@ pub enum FailureKind {
     /// The content is larger than a single one may be.
     #[error("larger than the limit of {limit} bytes{}", if *.is_unpacked { " when unpacked" } else { "" })]
     TooLarge {
-        /// The limit.
         limit: u64,
         /// Whether it was within the limit before it was unpacked.
         is_unpacked: bool,
@@ -223,10 +186,7 @@ pub enum FailureKind {
         "there was no time left: all fetches of a run may take {} together; render fewer pools at once, or find out \
          which server is slow", seconds(*.limit)
     )]
-    OutOfTime {
-        /// The time allowed.
-        limit: Duration,
-    },
+    OutOfTime { limit: Duration },
     /// There is no snapshot, and nothing may be fetched.
     #[error("there is no snapshot of it, and nothing may be fetched")]
     Offline,
@@ -235,10 +195,7 @@ pub enum FailureKind {
         "compression gzip is declared, but the content cannot be unpacked: {reason}; remove the \
          field if the content is plain"
     )]
-    Gzip {
-        /// What is wrong with it.
-        reason: String,
-    },
+    Gzip { reason: String },
     /// The content has another hash.
     #[error(
         "the content is {found}, but verification.hash says {expected}; correct the hash, or \
@@ -252,12 +209,7 @@ pub enum FailureKind {
     },
     /// The environment's settings for an object store cannot be used.
     #[error("{variable} in the environment cannot be used: {reason}")]
-    Environment {
-        /// The variable at fault.
-        variable: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Environment { variable: String, reason: String },
     /// The credentials for an object store cannot be used.
     #[error("credentials: {reason}")]
     Credentials {
@@ -271,15 +223,15 @@ pub enum FailureKind {
 impl FetchError {
     /// The condition reason that this failure leads to.
     #[must_use]
-    pub fn category(&self) -> Category {
+    pub fn category(&self) -> FailureCategory {
         match self.kind {
-            FailureKind::Verification { .. } => Category::RemoteVerificationFailed,
-            _ => Category::RemoteFetchFailed,
+            FailureKind::Verification { .. } => FailureCategory::RemoteVerificationFailed,
+            _ => FailureCategory::RemoteFetchFailed,
         }
     }
 
-    /// Whether waiting cannot help: the same request fails until somebody edits the config, the
-    /// policy or the credentials, or until the content with a wrong hash or size is replaced.
+    /// Whether retrying cannot help: the same request fails until a user edits the config, the
+    /// policy or the credentials, or replaces the content with a wrong hash or size.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match &self.kind {
@@ -300,7 +252,7 @@ impl FetchError {
             | FailureKind::Environment { .. }
             | FailureKind::Credentials { .. } => true,
             FailureKind::Proxy { retry, .. } => *retry == Retry::Never,
-            // Somebody may publish the object, open the door or start the server.
+            // A user may publish the object, grant access or start the server.
             FailureKind::NotFound
             | FailureKind::Status { .. }
             | FailureKind::Unreachable { .. }
@@ -363,9 +315,9 @@ impl fmt::Display for CertificateStep {
     }
 }
 
-// === impl Category ===
+// === impl FailureCategory ===
 
-impl Category {
+impl FailureCategory {
     /// The reason as it appears in conditions, events and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -376,7 +328,7 @@ impl Category {
     }
 }
 
-impl fmt::Display for Category {
+impl fmt::Display for FailureCategory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -385,13 +337,13 @@ impl fmt::Display for Category {
 // === impl FailureKind ===
 
 impl FailureKind {
-    /// How long another attempt is worth it: server errors and anything that broke on the way may pass.
+    /// How long to retry: server errors and broken connections may be temporary.
     #[must_use]
     pub fn retry(&self) -> Retry {
         match self {
             Self::Unreachable { .. } => Retry::Briefly,
-            Self::Transport { .. } | Self::HeadersTimeout { .. } => Retry::Patiently,
-            Self::Status { code, .. } if *code >= 500 => Retry::Patiently,
+            Self::Transport { .. } | Self::HeadersTimeout { .. } => Retry::UntilTimeout,
+            Self::Status { code, .. } if *code >= 500 => Retry::UntilTimeout,
             Self::Proxy { retry, .. } => *retry,
             _ => Retry::Never,
         }
@@ -490,8 +442,8 @@ mod tests {
         let message = failure(FailureKind::Scheme { scheme }).to_string();
         assert_eq!(
             message,
-            "cannot fetch https://host/x: tftp is not supported: it has neither encryption nor a way to tell that \
-             everything arrived; serve the content over https and give its hash"
+            "cannot fetch https://host/x: tftp is not supported: it has neither encryption nor a way to detect \
+             truncation; serve the content over https and give its hash"
         );
     }
 
@@ -508,7 +460,7 @@ mod tests {
     #[test]
     fn server_errors_are_transient_and_client_errors_are_not() {
         let status = |code| FailureKind::Status { code, detail: None, is_anonymous: false };
-        assert_eq!([status(500).retry(), status(599).retry()], [Retry::Patiently; 2]);
+        assert_eq!([status(500).retry(), status(599).retry()], [Retry::UntilTimeout; 2]);
         assert_eq!([status(499).retry(), status(429).retry()], [Retry::Never; 2]);
     }
 }

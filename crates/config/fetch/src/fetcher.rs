@@ -1,14 +1,13 @@
-//! The [`Fetcher`] gets content: one attempt after the other, within the time and the size
-//! allowed.
+//! [`Fetcher`]: fetches content, with retries, within limits of time and size.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::body::unpack_and_verify;
-use crate::bucket::Bucket;
-use crate::http_source::{self, Failed};
+use crate::http_source::{self, FailedFetch};
+use crate::object_client::ObjectClient;
 use crate::object_url::ObjectUrl;
-use crate::timer::pauses;
+use crate::timer::retry_delays;
 use crate::tls::SystemRoots;
 use crate::transport::{Link, Transport};
 use crate::{
@@ -16,53 +15,53 @@ use crate::{
     TokioTimer, redact,
 };
 
-/// How many attempts in a row may reach nobody: with the pauses between them about three seconds.
-const MOST_BRIEF_ATTEMPTS: u32 = 5;
+/// Limit of attempts in a row that reach no server: with the delays between them about three seconds.
+const MAX_BRIEF_ATTEMPTS: u32 = 5;
 
-/// How long it is tried where nobody can be reached: a name service that does not answer takes its time.
-const LONGEST_BRIEF: Duration = Duration::from_secs(10);
+/// How long to retry while no server can be reached: a DNS server that does not answer takes long.
+const BRIEF_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tells the time that snapshots carry.
+/// The clock for the time of snapshots.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Gets remote content as a [`Policy`] allows, one at a time; a [`Run`](crate::Run) gets many. Cheap to clone.
+/// Gets remote content as a [`Policy`] allows, one at a time; a [`FetchRun`](crate::FetchRun) gets many. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
     transport: Arc<Transport>,
     environment: Arc<Environment>,
     timer: Arc<dyn Timer>,
     clock: Clock,
-    watch: Option<Arc<dyn Watch>>,
+    observer: Option<Arc<dyn FetchObserver>>,
 }
 
-/// Hears how fetches go, so that somebody who waits can be told. Called while fetching: it must not take long.
-pub trait Watch: Send + Sync {
+/// Observes the progress of fetches. Called while fetching: it must not block.
+pub trait FetchObserver: Send + Sync {
     /// A fetch begins.
     fn started(&self, request: &Request);
     /// An attempt has failed, and another one follows.
-    fn failed(&self, request: &Request, attempt: &Attempt<'_>);
+    fn failed(&self, request: &Request, attempt: &FailedAttempt<'_>);
     /// A fetch has ended, well or not.
     fn ended(&self, request: &Request);
 }
 
 /// An attempt that failed and is repeated.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
-    /// Which one it was, from 1.
+pub struct FailedAttempt<'a> {
+    /// Its number, from 1.
     pub number: u32,
     /// What went wrong.
     pub failure: &'a FailureKind,
-    /// For how long the fetch is tried at most, counted from its beginning.
+    /// How long the fetch is retried at most, from its beginning.
     pub limit: Duration,
 }
 
-/// The ways that the requests of one fetch can take.
+/// The links of the requests of one fetch.
 struct Links {
     config: Arc<Link>,
     operator: Arc<Link>,
 }
 
-/// Where content is.
+/// The kind of source of content.
 enum Source {
     Http,
     Object(ObjectUrl),
@@ -77,7 +76,7 @@ impl Fetcher {
             environment: Arc::default(),
             timer: Arc::new(TokioTimer::default()),
             clock,
-            watch: None,
+            observer: None,
         }
     }
 
@@ -108,19 +107,19 @@ impl Fetcher {
         Ok(Self { transport: Arc::new(Transport { policy, resolver, roots }), ..self })
     }
 
-    /// The same with another timer for the pauses between attempts.
+    /// The same with another timer for the delays between attempts.
     #[must_use]
     pub fn with_timer(self, timer: Arc<dyn Timer>) -> Self {
         Self { timer, ..self }
     }
 
-    /// The same with somebody who hears how fetches go.
+    /// The same with an observer of its progress.
     #[must_use]
-    pub fn with_watch(self, watch: Arc<dyn Watch>) -> Self {
-        Self { watch: Some(watch), ..self }
+    pub fn with_observer(self, observer: Arc<dyn FetchObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
-    /// The policy that this fetcher keeps.
+    /// The policy of this fetcher.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.transport.policy
@@ -128,19 +127,19 @@ impl Fetcher {
 
     /// The content that `request` asks for: unpacked, within the limits, with the right hash.
     ///
-    /// Server errors, timeouts and broken connections are tried again until the total time is over; where nobody can
-    /// be reached, five attempts have to do; anything else fails at once.
+    /// Server errors, timeouts and broken connections are retried until the total timeout; while no server can be reached,
+    /// there are five attempts; anything else fails at once.
     ///
     /// # Errors
     ///
     /// See [`FailureKind`].
     pub async fn fetch(&self, request: &Request) -> Result<Snapshot, FetchError> {
-        if let Some(watch) = &self.watch {
-            watch.started(request);
+        if let Some(observer) = &self.observer {
+            observer.started(request);
         }
         let outcome = self.repeat(request).await;
-        if let Some(watch) = &self.watch {
-            watch.ended(request);
+        if let Some(observer) = &self.observer {
+            observer.ended(request);
         }
         outcome
     }
@@ -158,9 +157,9 @@ impl Fetcher {
         let since_start = || self.timer.elapsed().saturating_sub(start);
         let mut last = None;
         let mut attempts = 0;
-        // How many attempts in a row have reached nobody.
-        let mut in_vain = 0;
-        for pause in pauses() {
+        // How many attempts in a row have reached no server.
+        let mut unreachable_attempts = 0;
+        for delay in retry_delays() {
             attempts += 1;
             let left = total.saturating_sub(since_start());
             let attempt = self.attempt(&source, &links, request);
@@ -175,34 +174,34 @@ impl Fetcher {
             let limit = match failed.kind.retry() {
                 Retry::Never => Duration::ZERO,
                 Retry::Briefly => {
-                    in_vain += 1;
-                    if in_vain < MOST_BRIEF_ATTEMPTS { total.min(LONGEST_BRIEF) } else { Duration::ZERO }
+                    unreachable_attempts += 1;
+                    if unreachable_attempts < MAX_BRIEF_ATTEMPTS { total.min(BRIEF_TIMEOUT) } else { Duration::ZERO }
                 }
-                Retry::Patiently => {
-                    in_vain = 0;
+                Retry::UntilTimeout => {
+                    unreachable_attempts = 0;
                     total
                 }
             };
-            if since_start().saturating_add(pause) >= limit {
+            if since_start().saturating_add(delay) >= limit {
                 return Err(fail(attempts, failed.redirected_to, failed.kind));
             }
-            if let Some(watch) = &self.watch {
-                watch.failed(request, &Attempt { number: attempts, failure: &failed.kind, limit });
+            if let Some(observer) = &self.observer {
+                observer.failed(request, &FailedAttempt { number: attempts, failure: &failed.kind, limit });
             }
-            self.timer.sleep(pause).await;
+            self.timer.sleep(delay).await;
             last = Some(Box::new(failed.kind));
         }
-        // The pauses never end, and each of them brings the total time closer.
+        // The delays never end, and each of them brings the total timeout closer.
         let kind = FailureKind::TotalTimeout { limit: total, last };
         Err(fail(attempts, None, kind))
     }
 
-    async fn attempt(&self, source: &Source, links: &Links, request: &Request) -> Result<Vec<u8>, Failed> {
+    async fn attempt(&self, source: &Source, links: &Links, request: &Request) -> Result<Vec<u8>, FailedFetch> {
         let limit = self.policy().max_object_bytes;
         let body = match source {
             Source::Http => http_source::get(&self.transport, &links.config, request, limit).await?,
             Source::Object(object) => {
-                let bucket = Bucket {
+                let bucket = ObjectClient {
                     transport: &self.transport,
                     link: &links.config,
                     operator_link: &links.operator,
@@ -247,7 +246,7 @@ impl Source {
     }
 }
 
-impl From<FailureKind> for Failed {
+impl From<FailureKind> for FailedFetch {
     fn from(kind: FailureKind) -> Self {
         Self { kind, redirected_to: None }
     }

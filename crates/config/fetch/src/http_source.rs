@@ -1,4 +1,4 @@
-//! Content behind `http` and `https` URLs: headers, status codes, redirects.
+//! Fetching from `http` and `https` URLs: headers, status codes, redirects.
 
 use bytes::Bytes;
 use http::header::{
@@ -9,24 +9,29 @@ use http::{Method, Response, StatusCode};
 use url::Url;
 
 use crate::body::Reply;
-use crate::transport::{Behalf, Link, Target, Transport, basic_authorization};
-use crate::{Accept, FailureKind, Request, redact};
+use crate::transport::{Link, Principal, Target, Transport, basic_authorization};
+use crate::{ContentKind, FailureKind, Request, redact};
 
 /// As many as browsers and Go's client follow before they take it for a loop.
 const MAX_REDIRECTS: usize = 10;
 
 /// A failed attempt, and where a redirect had led by then (redacted).
-pub(crate) struct Failed {
+pub(crate) struct FailedFetch {
     pub(crate) kind: FailureKind,
     pub(crate) redirected_to: Option<String>,
 }
 
 /// One attempt to get the body behind a URL, of at most `limit` bytes.
-pub(crate) async fn get(transport: &Transport, link: &Link, request: &Request, limit: u64) -> Result<Bytes, Failed> {
+pub(crate) async fn get(
+    transport: &Transport,
+    link: &Link,
+    request: &Request,
+    limit: u64,
+) -> Result<Bytes, FailedFetch> {
     let mut redirected_to = None;
     match follow(transport, link, request, limit, &mut redirected_to).await {
         Ok(bytes) => Ok(bytes),
-        Err(kind) => Err(Failed { kind, redirected_to }),
+        Err(kind) => Err(FailedFetch { kind, redirected_to }),
     }
 }
 
@@ -50,7 +55,7 @@ async fn follow(
         {
             sent.insert(AUTHORIZATION, authorization);
         }
-        let response = transport.send(link, Behalf::Config, &target, Method::GET, sent, Bytes::new()).await?;
+        let response = transport.send(link, Principal::Config, &target, Method::GET, sent, Bytes::new()).await?;
         let Some(next) = redirect(&url, &response)? else {
             return accept(response, limit).await;
         };
@@ -61,7 +66,7 @@ async fn follow(
         };
         if target.is_https && !next_target.is_https {
             return Err(refuse_redirect(
-                "it leads from https to http, where anybody on the way could change the content".to_owned(),
+                "it leads from https to http, where anyone on the way could change the content".to_owned(),
             ));
         }
         if !target.is_same_origin(&next_target) {
@@ -77,7 +82,7 @@ fn refuse_redirect(reason: String) -> FailureKind {
     FailureKind::Redirect { reason }
 }
 
-/// The URL that a response sends us to, if it does.
+/// The URL of a redirect, if the response is one.
 fn redirect(url: &Url, response: &Response<Reply>) -> Result<Option<Url>, FailureKind> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -85,7 +90,7 @@ fn redirect(url: &Url, response: &Response<Reply>) -> Result<Option<Url>, Failur
     let location = response
         .headers()
         .get(LOCATION)
-        .ok_or_else(|| refuse_redirect("the server does not say where to".to_owned()))?;
+        .ok_or_else(|| refuse_redirect("the response has no Location header".to_owned()))?;
     let location = std::str::from_utf8(location.as_bytes())
         .map_err(|_| refuse_redirect("its destination is not text".to_owned()))?;
     let next = url.join(location).map_err(|error| refuse_redirect(format!("its destination is not a URL: {error}")))?;
@@ -103,7 +108,7 @@ async fn accept(response: Response<Reply>, limit: u64) -> Result<Bytes, FailureK
 }
 
 /// What is sent to every origin, unless `own` headers set it.
-fn default_headers(accept: Accept, own: &[(String, String)]) -> HeaderMap {
+fn default_headers(accept: ContentKind, own: &[(String, String)]) -> HeaderMap {
     let is_set = |name: &HeaderName| {
         let mut names = own.iter().map(|(own, _)| own);
         names.any(|own| own.eq_ignore_ascii_case(name.as_str()))
@@ -128,7 +133,7 @@ fn default_headers(accept: Accept, own: &[(String, String)]) -> HeaderMap {
 
 /// The headers of the request as given, except those that describe the connection itself.
 fn own_headers(request: &Request) -> Result<Vec<(HeaderName, HeaderValue)>, FailureKind> {
-    // Compat: Go's client, and so Ignition, passes over these without a word.
+    // Compat: Go's client, and so Ignition, ignores these silently.
     const OF_THE_CONNECTION: [HeaderName; 4] = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER];
     let mut headers = Vec::new();
     for (name, value) in &request.headers {

@@ -1,20 +1,20 @@
-//! Turns a [`Request`] for remote content into verified plain bytes, and keeps them as snapshots.
+//! Remote content: fetches [`Request`]s into verified plain bytes, and stores them as snapshots.
 //!
-//! The crate knows nothing of the configs that need the content. A pure caller works out which
-//! requests a config needs, hands them to a [`Run`], and resolves again with the answers.
+//! The crate does not know the configs that need the content. A pure caller computes which
+//! requests a config needs, passes them to a [`FetchRun`], and resolves again with the results.
 //!
 //! Invariants:
 //!
-//! * Bytes are handed out only after size limit, decompression and hash have been checked, in
+//! * Bytes are returned only after size limit, decompression and hash have been checked, in
 //!   that order.
 //! * Every socket is opened by one function, which checks the very address it is about to connect
 //!   to against the [`Policy`]; redirects, proxies and object stores pass through it as well.
 //! * Requests with the operator's credentials go through the operator's proxy and trust the
-//!   system's roots; the proxy and the authorities of a config have no say in them.
+//!   system's roots; the proxy and the authorities of a config do not apply to them.
 //! * No header value, password, token or signed query ends up in an error, a log or a snapshot's
 //!   description: URLs are shown through [`redact()`] only.
-//! * The clock, the timer, the resolver and the environment are given, never looked up. Two
-//!   libraries look for themselves: the roots of the system are found by its own conventions
+//! * The clock, the timer, the resolver and the environment are passed in, never looked up. Two
+//!   libraries are exceptions: the roots of the system are found by its own conventions
 //!   (`SSL_CERT_FILE` among them), and requests to object stores are signed with its time.
 //!
 //! With `default-features = false` only plain data is left, which touches neither files nor
@@ -34,36 +34,36 @@ mod snapshot;
 
 pub use address::AddressClass;
 pub use digest::{Digest, ParseDigestError};
-pub use error::{Category, CertificateStep, FailureKind, FetchError, Retry, TFTP_REFUSAL};
-pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
+pub use error::{CertificateStep, FailureCategory, FailureKind, FetchError, Retry, TFTP_REFUSAL};
+pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, PolicyViolation};
 pub use proxy::Proxy;
 pub use redact::redact;
-pub use request::{Accept, Compression, Request, Settings};
+pub use request::{Compression, ContentKind, FetchSettings, Request};
 pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots, utc};
 
 #[cfg(feature = "fs")]
-mod folder;
+mod folder_snapshots;
 #[cfg(feature = "fs")]
-pub use folder::FolderSnapshots;
+pub use folder_snapshots::FolderSnapshots;
 
 #[cfg(feature = "net")]
 mod body;
-#[cfg(feature = "net")]
-mod bucket;
 #[cfg(feature = "net")]
 mod connector;
 #[cfg(feature = "net")]
 mod environment;
 #[cfg(feature = "net")]
+mod fetch_run;
+#[cfg(feature = "net")]
 mod fetcher;
 #[cfg(feature = "net")]
 mod http_source;
 #[cfg(feature = "net")]
+mod object_client;
+#[cfg(feature = "net")]
 mod object_url;
 #[cfg(feature = "net")]
 mod resolver;
-#[cfg(feature = "net")]
-mod run;
 #[cfg(feature = "net")]
 mod timer;
 #[cfg(feature = "net")]
@@ -74,10 +74,10 @@ mod transport;
 #[cfg(feature = "net")]
 pub use environment::Environment;
 #[cfg(feature = "net")]
-pub use fetcher::{Attempt, Clock, Fetcher, Watch};
+pub use fetch_run::{FetchOutcome, FetchRun};
+#[cfg(feature = "net")]
+pub use fetcher::{Clock, FailedAttempt, FetchObserver, Fetcher};
 #[cfg(feature = "net")]
 pub use resolver::{Resolver, SystemResolver};
-#[cfg(feature = "net")]
-pub use run::{Obtained, Run};
 #[cfg(feature = "net")]
 pub use timer::{Timer, TokioTimer};

@@ -1,4 +1,4 @@
-//! [`ObjectUrl`] reads `s3`, `gs` and `arn` URLs.
+//! [`ObjectUrl`]: parses `s3`, `gs` and `arn` URLs.
 //!
 //! Parts of it become parts of host names, so that each is checked against a narrow alphabet:
 //! a bucket or region must not be able to lead anywhere else.
@@ -18,17 +18,17 @@ pub(crate) enum ObjectUrl {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct S3Object {
-    pub(crate) place: S3Place,
+    pub(crate) container: S3Container,
     pub(crate) key: String,
     pub(crate) version: Option<String>,
 }
 
 /// What holds an S3 object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum S3Place {
+pub(crate) enum S3Container {
     Bucket {
         partition: Partition,
-        /// Where the URL says that the bucket is.
+        /// The region that the URL names.
         region: Option<String>,
         bucket: String,
     },
@@ -46,7 +46,7 @@ pub(crate) struct Partition {
     name: &'static str,
     /// What the names of its endpoints end in.
     pub(crate) domain: &'static str,
-    /// Asked first when nobody says in which region a bucket is.
+    /// Used first when the region of a bucket is not given.
     pub(crate) region: &'static str,
 }
 
@@ -93,7 +93,7 @@ fn parse_s3(rest: &str) -> Result<ObjectUrl, FailureKind> {
     let (rest, version) = split_version(rest).map_err(wanted)?;
     let (bucket, key) = bucket_and_key(rest).map_err(wanted)?;
     Ok(ObjectUrl::S3(S3Object {
-        place: S3Place::Bucket { partition: PARTITIONS[0], region: None, bucket },
+        container: S3Container::Bucket { partition: PARTITIONS[0], region: None, bucket },
         key,
         version,
     }))
@@ -129,7 +129,7 @@ fn parse_arn(rest: &str) -> Result<ObjectUrl, FailureKind> {
     if first != "accesspoint" {
         let region = (!region.is_empty()).then(|| region.to_owned());
         return Ok(ObjectUrl::S3(S3Object {
-            place: S3Place::Bucket { partition, region, bucket: bucket(first).map_err(wanted)? },
+            container: S3Container::Bucket { partition, region, bucket: bucket(first).map_err(wanted)? },
             key: key(rest).map_err(wanted)?,
             version,
         }));
@@ -150,7 +150,7 @@ fn parse_arn(rest: &str) -> Result<ObjectUrl, FailureKind> {
         return Err(wanted("its access point is not a name of one"));
     }
     Ok(ObjectUrl::S3(S3Object {
-        place: S3Place::AccessPoint {
+        container: S3Container::AccessPoint {
             partition,
             region: region.to_owned(),
             account: account.to_owned(),
@@ -245,7 +245,7 @@ mod tests {
     #[case("arn:aws:s3:::bucket/a:b", "a:b", None)]
     fn bucket_key_and_version_are_found(#[case] url: &str, #[case] key: &str, #[case] version: Option<&str>) {
         let object = s3(url);
-        let S3Place::Bucket { bucket, region, .. } = object.place else {
+        let S3Container::Bucket { bucket, region, .. } = object.container else {
             panic!("{object:?}");
         };
         assert_eq!((bucket.as_str(), region), ("bucket", None));
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn partition_and_region_of_an_arn_are_kept() {
-        let S3Place::Bucket { partition, region, .. } =
-            s3("arn:aws-cn:s3:cn-northwest-1:123456789012:bucket/key").place
+        let S3Container::Bucket { partition, region, .. } =
+            s3("arn:aws-cn:s3:cn-northwest-1:123456789012:bucket/key").container
         else {
             panic!();
         };
@@ -267,7 +267,7 @@ mod tests {
     fn access_points_are_found() {
         let object = s3("arn:aws:s3:eu-west-1:123456789012:accesspoint/my-point/object/a/b?versionId=1");
         assert_eq!((object.key.as_str(), object.version.as_deref()), ("a/b", Some("1")));
-        let S3Place::AccessPoint { region, account, name, .. } = object.place else {
+        let S3Container::AccessPoint { region, account, name, .. } = object.container else {
             panic!("{object:?}");
         };
         assert_eq!((region.as_str(), account.as_str()), ("eu-west-1", "123456789012"));

@@ -1,4 +1,4 @@
-//! The [`Policy`] says which hosts a fetch may reach and how much it may bring home.
+//! [`Policy`]: the hosts that a fetch may reach, and limits of its size.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,9 +9,9 @@ use crate::address::{classify, classify_name};
 
 /// What the operator of a render allows its configs to do.
 ///
-/// It judges the addresses that are connected to. Behind a proxy that is the proxy's own; the
-/// host of the URL is then judged as far as it can be without asking for its address, which only
-/// the proxy may know. A proxy that the operator names is not judged.
+/// It checks the addresses that are connected to. Behind a proxy that is the proxy's own; the
+/// host of the URL is then checked as far as possible without resolving it, which only
+/// the proxy may be able to. A proxy of the operator is not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Hosts that may be reached although their address is of a refused [`AddressClass`]. All
@@ -19,7 +19,7 @@ pub struct Policy {
     pub allow_hosts: Vec<HostPattern>,
     /// The largest single content, packed and unpacked.
     pub max_object_bytes: u64,
-    /// The largest sum of all contents that one [`Run`](crate::Run) hands out, fetched and reused
+    /// The largest sum of all contents that one [`FetchRun`](crate::FetchRun) hands out, fetched and reused
     /// ones alike. They are counted in the order in which they are asked for, not in which they
     /// arrive: what would go beyond the limit is refused, what still fits after it is not.
     pub max_total_bytes: u64,
@@ -34,7 +34,7 @@ pub enum Host {
     Ip(IpAddr),
 }
 
-/// Which hosts an entry of [`Policy::allow_hosts`] speaks of.
+/// An entry of [`Policy::allow_hosts`].
 ///
 /// | written | matches |
 /// |---|---|
@@ -44,14 +44,14 @@ pub enum Host {
 /// | `127.0.0.0/8`, `fd00:ec2::/32` | every address of that network |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPattern {
-    subject: Subject,
+    subject: HostMatcher,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Subject {
+enum HostMatcher {
     Name(String),
-    Below(String),
+    Subdomains(String),
     Network(Cidr),
 }
 
@@ -76,10 +76,9 @@ pub struct ParseHostPatternError {
 /// A connection that the [`Policy`] does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject} is refused: {class}")]
-pub struct Refusal {
+pub struct PolicyViolation {
     /// The address or name, as a noun phrase.
     pub subject: String,
-    /// Why.
     pub class: AddressClass,
     /// The narrowest pattern that would allow it.
     pub allow: String,
@@ -100,33 +99,33 @@ impl Policy {
         Self { allow_hosts: hosts.into_iter().collect(), ..Self::default() }
     }
 
-    /// Judges a host before it is resolved: an address as it stands, a name by what it is known
-    /// to stand for.
+    /// Checks a host before it is resolved: an address as it is, a name by the addresses that it is known
+    /// for.
     ///
     /// # Errors
     ///
     /// When the address or name is of a refused class and not allowed.
-    pub fn check_host(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+    pub fn check_host(&self, host: &Host, port: u16) -> Result<(), PolicyViolation> {
         match host {
             Host::Ip(address) => self.check_address(host, *address, port),
             Host::Name(name) => match classify_name(name) {
-                // Who allows the address that a name is known for, allows the name.
+                // A pattern for an address that a name is known for allows the name.
                 Some((class, known)) if !known.iter().any(|known| self.allows(host, *known, port)) => {
-                    Err(Refusal { subject: format!("host {name}"), class, allow: with_port(host, port) })
+                    Err(PolicyViolation { subject: format!("host {name}"), class, allow: with_port(host, port) })
                 }
                 _ => Ok(()),
             },
         }
     }
 
-    /// Judges an address that is about to be connected to because of `host`.
+    /// Checks an address of `host` before connecting to it.
     ///
     /// # Errors
     ///
     /// When the address is of a refused class and neither it nor the host is allowed.
-    pub fn check_address(&self, host: &Host, address: IpAddr, port: u16) -> Result<(), Refusal> {
+    pub fn check_address(&self, host: &Host, address: IpAddr, port: u16) -> Result<(), PolicyViolation> {
         match classify(address) {
-            Some(class) if !self.allows(host, address, port) => Err(Refusal {
+            Some(class) if !self.allows(host, address, port) => Err(PolicyViolation {
                 subject: match host {
                     Host::Name(name) => format!("address {address} of host {name}"),
                     Host::Ip(_) => format!("address {address}"),
@@ -188,17 +187,17 @@ fn with_port(host: &Host, port: u16) -> String {
 // === impl HostPattern ===
 
 impl HostPattern {
-    /// Whether the pattern speaks of a connection to `host`, which resolved to `address`.
+    /// Whether the pattern matches a connection to `host`, which resolved to `address`.
     fn matches(&self, host: &Host, address: IpAddr, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {
             return false;
         }
         match (&self.subject, host) {
-            (Subject::Name(own), Host::Name(name)) => own == name,
-            (Subject::Below(domain), Host::Name(name)) => {
+            (HostMatcher::Name(own), Host::Name(name)) => own == name,
+            (HostMatcher::Subdomains(domain), Host::Name(name)) => {
                 name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
-            (Subject::Network(network), _) => network.contains(address),
+            (HostMatcher::Network(network), _) => network.contains(address),
             _ => false,
         }
     }
@@ -240,32 +239,32 @@ impl FromStr for HostPattern {
         if name.is_empty() || !name.split('.').all(is_label) {
             return Err(refuse("not a host name"));
         }
-        // URLs take a name whose last label is a number for an address, so that a pattern of
+        // In URLs, a name whose last label is a number is an address, so that a pattern of
         // this kind would never match anything.
         let last = name.rsplit('.').next().unwrap_or_default();
         if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
             return Err(refuse("write the address as four decimal numbers"));
         }
-        let subject = if below { Subject::Below(name) } else { Subject::Name(name) };
+        let subject = if below { HostMatcher::Subdomains(name) } else { HostMatcher::Name(name) };
         Ok(Self { subject, port })
     }
 }
 
 impl HostPattern {
     fn network(network: Cidr, port: Option<u16>) -> Self {
-        Self { subject: Subject::Network(network), port }
+        Self { subject: HostMatcher::Network(network), port }
     }
 }
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
-            Subject::Name(name) => f.write_str(name)?,
-            Subject::Below(domain) => write!(f, "*.{domain}")?,
-            Subject::Network(network) if network.is_single() => {
+            HostMatcher::Name(name) => f.write_str(name)?,
+            HostMatcher::Subdomains(domain) => write!(f, "*.{domain}")?,
+            HostMatcher::Network(network) if network.is_single() => {
                 Host::Ip(network.address).fmt(f)?;
             }
-            Subject::Network(network) => write!(f, "{}/{}", network.address, network.bits)?,
+            HostMatcher::Network(network) => write!(f, "{}/{}", network.address, network.bits)?,
         }
         match self.port {
             Some(port) => write!(f, ":{port}"),

@@ -1,4 +1,4 @@
-//! [`Proxy`] decides which proxy, if any, stands between us and a host.
+//! [`Proxy`]: selects the proxy for a host, if any.
 //!
 //! Compat: golang.org/x/net `http/httpproxy`, which Ignition uses to read the same three fields.
 

@@ -1,13 +1,13 @@
-//! [`redact()`] turns a URL into one that may be shown: no password, no signature.
+//! [`redact()`]: removes passwords and signatures from a URL, so that it may be shown.
 
 /// The only query parameter whose value is shown: it picks a version of an object and is needed
 /// to recognise which one was meant.
 const SHOWN_PARAMETER: &str = "versionId";
 
-/// How many characters are shown.
-const LONGEST: usize = 1000;
+/// Limit of the shown characters.
+const MAX_SHOWN_CHARS: usize = 1000;
 
-/// Stands where something was taken out.
+/// Replaces removed text.
 const HIDDEN: &str = "…";
 
 /// The URL without user information, fragment and query values, cut off where it is too long to read.
@@ -37,7 +37,7 @@ pub fn redact(url: &str) -> String {
 
 /// The beginning of a text that is longer than any URL that a person reads.
 fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}{HIDDEN}", &text[..at]),
         None => text,
     }
@@ -150,7 +150,7 @@ mod tests {
     fn a_long_url_is_cut() {
         for long in [format!("https://host/{}", "x".repeat(5000)), format!("https://host/?{}", "a&".repeat(5000))] {
             let shown = redact(&long);
-            assert_eq!(shown.chars().count(), LONGEST + 1, "{shown}");
+            assert_eq!(shown.chars().count(), MAX_SHOWN_CHARS + 1, "{shown}");
             assert_eq!(redact(&shown), shown);
         }
     }

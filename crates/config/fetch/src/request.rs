@@ -1,4 +1,4 @@
-//! A [`Request`] says everything that is needed to obtain one piece of remote content.
+//! [`Request`]: a request for one piece of remote content.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ pub struct Request {
     /// The `httpHeaders` of the config, in their order; sent to the URL's own origin only.
     pub headers: Vec<(String, String)>,
     /// What kind of content is asked for.
-    pub accept: Accept,
+    pub accept: ContentKind,
     /// How the content is packed at its place; what is handed out is always unpacked.
     pub compression: Option<Compression>,
     /// The hash that the unpacked content must have.
     pub verification: Option<Digest>,
     /// How to connect.
-    pub settings: Settings,
+    pub settings: FetchSettings,
 }
 
 /// What kind of content a [`Request`] asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Accept {
-    /// An Ignition config: servers that speak several versions are told which one is wanted.
+pub enum ContentKind {
+    /// An Ignition config: the request names the version, for servers that have several.
     Config,
     /// Anything else: a file, a key, a certificate.
     Resource,
@@ -44,14 +44,14 @@ pub enum Compression {
 /// How to connect: timeouts, proxy and extra certificate authorities of the config that refers to
 /// the content.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Settings {
+pub struct FetchSettings {
     /// How long to wait for the head of a response once the request is out. `None` is the default
-    /// of [`Settings::DEFAULT_RESPONSE_HEADERS_TIMEOUT`]; zero waits as long as the total allows.
+    /// of [`FetchSettings::DEFAULT_RESPONSE_HEADERS_TIMEOUT`]; zero waits as long as the total allows.
     pub response_headers_timeout: Option<Duration>,
     /// How long the whole fetch may take, repeated attempts included. `None`, zero and anything
-    /// above it mean [`Settings::MAX_TOTAL_TIMEOUT`].
+    /// above it mean [`FetchSettings::MAX_TOTAL_TIMEOUT`].
     pub total_timeout: Option<Duration>,
-    /// Which proxy to use for which hosts. Like the authorities, it has no say in requests that carry
+    /// Which proxy to use for which hosts. Like the authorities, it does not apply to requests with
     /// the operator's credentials.
     pub proxy: Proxy,
     /// PEM bundles that are trusted in addition to the roots of the system; shared, because a thousand requests of one
@@ -68,17 +68,17 @@ impl Request {
         Self {
             url: url.into(),
             headers: Vec::new(),
-            accept: Accept::Resource,
+            accept: ContentKind::Resource,
             compression: None,
             verification: None,
-            settings: Settings::default(),
+            settings: FetchSettings::default(),
         }
     }
 
     /// A request for an Ignition config, with nothing but its URL.
     #[must_use]
     pub fn config(url: impl Into<String>) -> Self {
-        Self { accept: Accept::Config, ..Self::resource(url) }
+        Self { accept: ContentKind::Config, ..Self::resource(url) }
     }
 }
 
@@ -96,9 +96,9 @@ impl fmt::Debug for Request {
     }
 }
 
-// === impl Accept ===
+// === impl ContentKind ===
 
-impl Accept {
+impl ContentKind {
     /// The value of the `Accept` header, where there is one to send.
     #[must_use]
     pub fn media_types(self) -> Option<&'static str> {
@@ -109,14 +109,14 @@ impl Accept {
     }
 }
 
-// === impl Settings ===
+// === impl FetchSettings ===
 
-impl Settings {
+impl FetchSettings {
     /// Ignition's own default.
     pub const DEFAULT_RESPONSE_HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Differs: Ignition waits for ever by default, because a machine at first boot has nothing
-    /// better to do; a render must end, so that its failure can be reported.
+    /// Differs: Ignition has no default limit, because a machine at first boot can only wait; a render must end, so that
+    /// its failure can be reported.
     pub const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// How long to wait for the head of a response; `None` is no limit of its own.
@@ -139,9 +139,9 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for FetchSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("FetchSettings")
             .field("response_headers_timeout", &self.response_headers_timeout)
             .field("total_timeout", &self.total_timeout)
             .field("proxy", &self.proxy)
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn timeouts_follow_ignition_except_for_the_cap() {
         let seconds = Duration::from_secs;
-        let mut settings = Settings::default();
+        let mut settings = FetchSettings::default();
         assert_eq!(settings.response_headers_limit(), Some(seconds(10)));
         assert_eq!(settings.total_limit(), seconds(60));
         settings.response_headers_timeout = Some(Duration::ZERO);

@@ -1,5 +1,4 @@
-//! A [`Resolver`] turns host names into addresses; the policy judges its answers, not its
-//! questions.
+//! [`Resolver`]: resolves host names to addresses, which the policy then checks.
 
 use std::future::Future;
 use std::io;

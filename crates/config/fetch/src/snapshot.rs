@@ -1,4 +1,4 @@
-//! A [`Snapshot`] keeps what was fetched, so that the same inputs give the same result although
+//! [`Snapshot`]: fetched content that is stored, so that the same inputs give the same result although
 //! the remote content has changed since.
 //!
 //! A store never decides when to fetch again. The [`SnapshotKey`] does: it changes when the
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::{hex, unhex};
-use crate::{Accept, Compression, Digest, Request, redact};
+use crate::{Compression, ContentKind, Digest, Request, redact};
 
 /// Unpacked, verified content together with where and when it was obtained.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Snapshot {
     fetched_at: SystemTime,
 }
 
-/// Names a [`Snapshot`] by everything that decides what it must contain.
+/// Identifies a [`Snapshot`] by everything that decides what it must contain.
 ///
 /// It is the SHA-256 of the text `seaworthy snapshot key 1`, followed by these fields, each with
 /// its length in bytes (eight bytes, big-endian) before it: name of the MachineConfig, hash of its
@@ -37,7 +37,7 @@ pub struct Snapshot {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotKey([u8; 32]);
 
-/// A place that keeps snapshots.
+/// A store of snapshots.
 ///
 /// The first snapshot stored under a key stays: two renders that fetch at the same time agree on
 /// one content, because both go on with what [`Snapshots::put`] returns.
@@ -57,13 +57,13 @@ pub trait Snapshots: Send + Sync {
     /// [`SnapshotError::Full`] when it does not fit, or when the place cannot be written.
     fn put(&self, key: &SnapshotKey, snapshot: Snapshot) -> Result<Snapshot, SnapshotError>;
 
-    /// Takes down that a MachineConfig refers to these, and to nothing else where that `is_all` of it. A place that outlives
-    /// MachineConfigs can tell by this what nobody needs any more.
+    /// Records that a MachineConfig refers to these keys, and to no others if `is_all`. A store that outlives MachineConfigs
+    /// can find unused snapshots by this.
     fn note(&self, machine_config: &str, keys: &BTreeSet<SnapshotKey>, is_all: bool) {
         let _ = (machine_config, keys, is_all);
     }
 
-    /// Forgets every snapshot whose key is not wanted any more; returns how many went.
+    /// Removes every snapshot whose key is not wanted any more; returns how many.
     ///
     /// # Errors
     ///
@@ -77,12 +77,7 @@ pub trait Snapshots: Send + Sync {
 pub enum SnapshotError {
     /// The entry is damaged. It is not used; the content is to be fetched again.
     #[error("snapshot {} is damaged: {reason}; it is not used", .path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Corrupt { path: PathBuf, reason: &'static str },
     /// The store would grow beyond its limit.
     #[error(
         "a snapshot of {size} bytes does not fit: {used} of {limit} bytes are in use{}",
@@ -104,32 +99,27 @@ pub enum SnapshotError {
          its own with mode 0700", .path.display()
     )]
     Exposed {
-        /// The folder.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// The folder belongs to somebody else, who could exchange what is in it.
+    /// The folder belongs to another user, who could replace its files.
     #[error(
         "snapshot folder {} belongs to user {owner}, and this is user {user}; use a folder of \
          your own with mode 0700", .path.display()
     )]
     Foreign {
-        /// The folder.
         path: PathBuf,
-        /// Whose it is.
         owner: u32,
-        /// Who we are.
+        /// The effective user of this process.
         user: u32,
     },
     /// The system refused.
     #[error("cannot {action} snapshot {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file or folder.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
 }
@@ -214,8 +204,8 @@ impl SnapshotKey {
         field(spec_hash);
         field(&request.url);
         field(match request.accept {
-            Accept::Config => "config",
-            Accept::Resource => "resource",
+            ContentKind::Config => "config",
+            ContentKind::Resource => "resource",
         });
         field(match request.compression {
             Some(Compression::Gzip) => "gzip",
@@ -258,7 +248,7 @@ impl fmt::Debug for SnapshotKey {
 // === impl SnapshotError ===
 
 impl SnapshotError {
-    /// Whether the entry is there but cannot be trusted, so that fetching again mends it.
+    /// Whether the entry is there but cannot be trusted, so that fetching again fixes it.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         matches!(self, Self::Corrupt { .. })

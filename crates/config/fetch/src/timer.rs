@@ -1,4 +1,4 @@
-//! A [`Timer`] measures and waits, so that tests of waiting need not wait.
+//! [`Timer`]: time measurement and sleep, replaceable in tests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The first pause between two attempts; each further one is twice as long. Compat: Ignition.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The first delay between two attempts; each further one is twice as long. Compat: Ignition.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// The longest pause between two attempts. Compat: Ignition.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest delay between two attempts. Compat: Ignition.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// Measures the time between attempts and lets it pass.
+/// Measures the time, and sleeps between attempts.
 pub trait Timer: Send + Sync {
     /// The time since some fixed moment.
     fn elapsed(&self) -> Duration;
 
-    /// Ends after `pause`.
-    fn sleep(&self, pause: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Completes after `delay`.
+    fn sleep(&self, delay: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// The time of the tokio runtime.
@@ -38,14 +38,14 @@ impl Timer for TokioTimer {
         self.start.elapsed()
     }
 
-    fn sleep(&self, pause: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(tokio::time::sleep(pause))
+    fn sleep(&self, delay: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(tokio::time::sleep(delay))
     }
 }
 
-/// The pauses between attempts, in order.
-pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(FIRST_PAUSE), |pause| Some((*pause * 2).min(LONGEST_PAUSE)))
+/// The delays between attempts, in order.
+pub(crate) fn retry_delays() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(MIN_RETRY_DELAY), |delay| Some((*delay * 2).min(MAX_RETRY_DELAY)))
 }
 
 #[cfg(test)]
@@ -53,8 +53,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_from_200_ms_to_5_s() {
-        let pauses: Vec<_> = pauses().take(7).map(|pause| pause.as_millis()).collect();
-        assert_eq!(pauses, [200, 400, 800, 1600, 3200, 5000, 5000]);
+    fn delays_double_from_200_ms_to_5_s() {
+        let delays: Vec<_> = retry_delays().take(7).map(|delay| delay.as_millis()).collect();
+        assert_eq!(delays, [200, 400, 800, 1600, 3200, 5000, 5000]);
     }
 }

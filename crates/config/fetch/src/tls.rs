@@ -1,4 +1,4 @@
-//! Trust: the roots of the system and of the operator, plus the authorities that a request brings along.
+//! [`SystemRoots`]: the trusted CAs of the system and of the operator, plus those of a request.
 
 use std::sync::{Arc, OnceLock};
 

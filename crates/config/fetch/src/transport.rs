@@ -1,8 +1,8 @@
-//! [`Transport`] opens connections and exchanges one request for one response on each.
+//! [`Transport`]: opens connections, and sends one request on each.
 //!
-//! Every socket of the crate is opened in [`Transport::dial`]. It resolves a name once, judges the
-//! addresses, and connects to one that passed; so it does not help to answer the next question
-//! for the same name differently (DNS rebinding). Connections are not kept: a fetch is rare, and
+//! Every socket of the crate is opened in [`Transport::dial`]. It resolves a name once, checks the
+//! addresses, and connects to one that passed; so a second, different answer for the same name has no effect
+//! (DNS rebinding). Connections are not kept: a fetch is rare, and
 //! nothing of one request can then leak into another.
 
 use std::future::Future;
@@ -29,7 +29,9 @@ use url::{Position, Url};
 
 use crate::body::Reply;
 use crate::tls::SystemRoots;
-use crate::{CertificateStep, FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
+use crate::{
+    CertificateStep, FailureKind, FetchSettings, Host, Policy, PolicyViolation, Proxy, Resolver, Retry, redact,
+};
 
 /// Per address, so that one that swallows packets leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +40,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest name that the name service knows, with a final dot.
-const LONGEST_NAME: usize = 254;
+const MAX_NAME_BYTES: usize = 254;
 
 /// Enough for the head of any sane response.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -57,7 +59,7 @@ pub(crate) struct Transport {
 /// credentials have a link of their own, see [`Link::of_operator`].
 pub(crate) struct Link {
     proxy: Proxy,
-    owner: Behalf,
+    owner: Principal,
     headers_limit: Option<Duration>,
     authorities: Vec<Arc<[u8]>>,
     tls: OnceLock<Arc<ClientConfig>>,
@@ -72,9 +74,9 @@ pub(crate) struct Target {
     path_and_query: String,
 }
 
-/// On whose behalf a connection is made.
+/// The principal of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behalf {
+pub(crate) enum Principal {
     /// Of a config: policy and proxy apply.
     Config,
     /// Of the operator, whose environment names this very endpoint for credentials: neither
@@ -101,10 +103,10 @@ type AnyStream = Box<dyn Stream>;
 // === impl Link ===
 
 impl Link {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &FetchSettings) -> Self {
         Self {
             proxy: settings.proxy.clone(),
-            owner: Behalf::Config,
+            owner: Principal::Config,
             headers_limit: settings.response_headers_limit(),
             authorities: settings.certificate_authorities.clone(),
             tls: OnceLock::new(),
@@ -113,10 +115,10 @@ impl Link {
 
     /// For requests that carry the operator's credentials: only the operator's proxy and the roots
     /// of the system. Of the config's settings the time limits are left, which can do no harm.
-    pub(crate) fn of_operator(settings: &Settings, proxy: Proxy) -> Self {
+    pub(crate) fn of_operator(settings: &FetchSettings, proxy: Proxy) -> Self {
         Self {
             proxy,
-            owner: Behalf::Operator,
+            owner: Principal::Operator,
             headers_limit: settings.response_headers_limit(),
             authorities: Vec::new(),
             tls: OnceLock::new(),
@@ -149,7 +151,7 @@ impl Target {
         let host = match url.host() {
             Some(url::Host::Ipv4(address)) => Host::Ip(IpAddr::V4(address)),
             Some(url::Host::Ipv6(address)) => Host::Ip(IpAddr::V6(address)),
-            Some(url::Host::Domain(name)) if name.len() > LONGEST_NAME => {
+            Some(url::Host::Domain(name)) if name.len() > MAX_NAME_BYTES => {
                 return Err(unusable("its host is longer than a name can be"));
             }
             Some(url::Host::Domain(name)) => Host::parse(name),
@@ -192,19 +194,19 @@ impl Transport {
     pub(crate) async fn send(
         &self,
         link: &Link,
-        behalf: Behalf,
+        behalf: Principal,
         target: &Target,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Reply>, FailureKind> {
         let proxy = match behalf {
-            Behalf::Config => {
-                // Also with a proxy in between: it must not become a way around the policy.
+            Principal::Config => {
+                // Also with a proxy in between: it must not bypass the policy.
                 self.policy.check_host(&target.host, target.port)?;
                 link.proxy.for_connection(target.is_https, &target.host, target.port)
             }
-            Behalf::Operator => None,
+            Principal::Operator => None,
         };
         let mut parts = Request::new(()).into_parts().0;
         parts.method = method;
@@ -213,7 +215,7 @@ impl Transport {
             None => self.dial(behalf, &target.host, target.port).await?,
             Some(proxy) => {
                 let proxy = ProxyTarget::parse(proxy)?;
-                let failed = |failure| proxy.blame(failure);
+                let failed = |failure| proxy.proxy_failure(failure);
                 // The operator's own proxy may be where no config may lead us.
                 let stream = self.dial(link.owner, &proxy.target.host, proxy.target.port);
                 let mut stream = stream.await.map_err(failed)?;
@@ -254,20 +256,20 @@ impl Transport {
     }
 
     /// Opens a connection to a host, if the policy allows one of its addresses.
-    async fn dial(&self, behalf: Behalf, host: &Host, port: u16) -> Result<AnyStream, FailureKind> {
+    async fn dial(&self, behalf: Principal, host: &Host, port: u16) -> Result<AnyStream, FailureKind> {
         let addresses = match host {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => {
                 let found = self.resolver.resolve(name).await;
                 found.map_err(|error| FailureKind::Unreachable {
                     reason: format!("cannot resolve {name}: {error}"),
-                    step: "correct the name, or see to the name service",
+                    step: "correct the name, or check the DNS server",
                 })?
             }
         };
         let judge = |address: &IpAddr| match behalf {
-            Behalf::Config => self.policy.check_address(host, *address, port),
-            Behalf::Operator => Ok(()),
+            Principal::Config => self.policy.check_address(host, *address, port),
+            Principal::Operator => Ok(()),
         };
         // Of several addresses, those that pass are tried; only if none does, it is refused.
         let (passed, refused): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|address| judge(address).is_ok());
@@ -276,7 +278,7 @@ impl Transport {
         }
         let mut failure = FailureKind::Unreachable {
             reason: format!("{host} has no address"),
-            step: "correct the name, or see to the name service",
+            step: "correct the name, or check the DNS server",
         };
         for address in passed {
             let address = SocketAddr::new(address, port);
@@ -293,7 +295,7 @@ impl Transport {
                     };
                     let reason = format!("cannot connect to {to}: {error}");
                     failure = match error.kind() {
-                        // Somebody may be there, only slow, or behind a network that loses things.
+                        // The server may be slow, or behind a network that loses packets.
                         io::ErrorKind::TimedOut => transport(reason),
                         _ => FailureKind::Unreachable { reason, step: "start the server, or correct the URL" },
                     };
@@ -340,10 +342,10 @@ impl ProxyTarget {
         Ok(Self { target, authorization: basic_authorization(&url), shown })
     }
 
-    /// Says of a failure that it happened on the way to the proxy.
-    fn blame(&self, failure: FailureKind) -> FailureKind {
+    /// Marks a failure as one of the connection to the proxy.
+    fn proxy_failure(&self, failure: FailureKind) -> FailureKind {
         match failure {
-            FailureKind::Refused(refusal) => FailureKind::Refused(Refusal {
+            FailureKind::Refused(refusal) => FailureKind::Refused(PolicyViolation {
                 subject: format!("proxy {}: {}", self.shown, refusal.subject),
                 ..refusal
             }),
@@ -373,7 +375,7 @@ pub(crate) fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Asks a proxy for a connection to the target.
+/// Opens a tunnel through a proxy to the target.
 async fn tunnel(
     link: &Link,
     proxy: &ProxyTarget,
@@ -393,15 +395,15 @@ async fn tunnel(
         request.headers_mut().insert(PROXY_AUTHORIZATION, value);
     }
     let exchanged = exchange(stream, request, link.headers_limit).await;
-    let (response, connection) = exchanged.map_err(|failure| proxy.blame(failure))?;
+    let (response, connection) = exchanged.map_err(|failure| proxy.proxy_failure(failure))?;
     let status = response.status();
     if !status.is_success() {
         let reason = format!("asked for a connection to {authority}, it answered {status}");
-        return Err(failed(reason, if status.is_server_error() { Retry::Patiently } else { Retry::Never }));
+        return Err(failed(reason, if status.is_server_error() { Retry::UntilTimeout } else { Retry::Never }));
     }
     let upgraded = hyper::upgrade::on(response)
         .await
-        .map_err(|error| failed(format!("the connection broke: {error}"), Retry::Patiently))?;
+        .map_err(|error| failed(format!("the connection broke: {error}"), Retry::UntilTimeout))?;
     // The task ends by itself once it has handed the connection over.
     drop(connection);
     Ok(Box::new(TokioIo::new(upgraded)))
@@ -439,14 +441,13 @@ fn transport(reason: String) -> FailureKind {
     FailureKind::Transport { reason }
 }
 
-/// A certificate that does not convince will not do so a moment later, nor will a server learn to encrypt; anything else
-/// may pass.
+/// An untrusted certificate and a server without TLS are permanent; other failures may be temporary.
 fn encryption_failure(link: &Link, target: &Target, error: &io::Error) -> FailureKind {
     let host = target.host.to_string();
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidCertificate(error)) => {
-            let is_operators = link.owner == Behalf::Operator;
+            let is_operators = link.owner == Principal::Operator;
             let (reason, step) = certificate_trouble(error, is_operators);
             FailureKind::Certificate { host, reason, step, is_operators }
         }

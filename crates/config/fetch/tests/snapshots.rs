@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 use rstest::rstest;
 use seaworthy_fetch::{
-    Accept, Compression, Digest, FolderSnapshots, MemorySnapshots, Request, Snapshot, SnapshotError, SnapshotKey,
+    Compression, ContentKind, Digest, FolderSnapshots, MemorySnapshots, Request, Snapshot, SnapshotError, SnapshotKey,
     Snapshots,
 };
 
@@ -183,7 +183,7 @@ fn a_full_folder_is_named_and_may_be_emptied() {
     store.put(&key(1), snapshot(&[1; 600])).unwrap();
     let message = store.put(&key(2), snapshot(&[2; 1500])).unwrap_err().to_string();
     assert!(message.contains(&format!("in {}; that folder may be emptied", path.display())), "{message}");
-    // By somebody else, while the store is open.
+    // By another process, while the store is open.
     fs::remove_file(file(&path, &key(1))).unwrap();
     store.put(&key(2), snapshot(&[2; 1500])).unwrap();
 }
@@ -366,7 +366,7 @@ fn key_of(parts: &Parts) -> SnapshotKey {
     let (name, hash, url, is_config, is_packed, verification, refresh, headers) = parts;
     let mut request = Request::resource(url.as_str());
     if *is_config {
-        request.accept = Accept::Config;
+        request.accept = ContentKind::Config;
     }
     request.compression = is_packed.then_some(Compression::Gzip);
     request.verification = verification.map(|byte| Digest::sha256(&[byte]));

@@ -2,18 +2,18 @@
 //! once more in the form of older releases.
 //!
 //! - Readers of older releases look at the last condition of the list; so it is always `Success` or `Failure`.
-//! - Of the history the newest [`KEPT`] stay. What is worth knowing beside the outcome stands between the two.
+//! - Of the history the newest [`MAX_OUTCOMES`] stay. Notices are between the two.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use seaworthy_api::machineconfiguration::{SettingsStatus, StatusCondition};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason};
 
 /// How many outcomes are kept.
-const KEPT: usize = 3;
+const MAX_OUTCOMES: usize = 3;
 
-/// What became of an object.
+/// The outcome of a decision about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SettingsOutcome {
     /// Whether the settings are in force.
     pub is_accepted: bool,
     /// Why, for programs.
@@ -33,15 +33,15 @@ pub struct Notice {
     pub message: String,
 }
 
-impl Outcome {
+impl SettingsOutcome {
     /// Everything was done.
     pub fn success() -> Self {
-        Outcome { is_accepted: true, reason: GeneratorReason::Applied, message: "Success".to_owned() }
+        SettingsOutcome { is_accepted: true, reason: GeneratorReason::Applied, message: "Success".to_owned() }
     }
 
     /// Something was not.
     pub fn failure(reason: GeneratorReason, message: impl Into<String>) -> Self {
-        Outcome { is_accepted: false, reason, message: message.into() }
+        SettingsOutcome { is_accepted: false, reason, message: message.into() }
     }
 
     /// The outcome as the condition `Accepted`.
@@ -60,12 +60,12 @@ impl Outcome {
 pub(crate) fn status(
     old: Option<&SettingsStatus>,
     generation: Option<i64>,
-    outcome: &Outcome,
+    outcome: &SettingsOutcome,
     notices: &[Notice],
     now: &Time,
 ) -> Option<SettingsStatus> {
     let history = old.and_then(|old| old.conditions.as_deref()).unwrap_or_default();
-    let conditions = recorded(history, outcome, notices, now);
+    let conditions = with_outcome(history, outcome, notices, now);
     // Differs: upstream writes the status on every run to refresh its time; an idle fleet would never stop writing.
     let is_known =
         old.is_some_and(|old| old.observed_generation == generation) && are_same_but_for_times(history, &conditions);
@@ -80,9 +80,9 @@ pub(crate) fn status(
 }
 
 /// A history with one more outcome.
-pub fn recorded(
+pub fn with_outcome(
     history: &[StatusCondition],
-    outcome: &Outcome,
+    outcome: &SettingsOutcome,
     notices: &[Notice],
     now: &Time,
 ) -> Vec<StatusCondition> {
@@ -93,7 +93,7 @@ pub fn recorded(
         Some(last) if last.message == accepted.message => *last = accepted,
         _ => conditions.push(accepted),
     }
-    conditions.drain(..conditions.len().saturating_sub(KEPT));
+    conditions.drain(..conditions.len().saturating_sub(MAX_OUTCOMES));
     conditions.extend(notices.iter().map(|notice| {
         let mut made = condition(notice.condition, true, notice.reason, &notice.message, now);
         let known = history.iter().find(|known| known.type_ == made.type_ && known.message == made.message);
@@ -106,7 +106,7 @@ pub fn recorded(
     conditions
 }
 
-/// The history alone: without what is added to it anew each time.
+/// The history alone: without the conditions that are derived again each time.
 pub fn without_derived(conditions: &[StatusCondition]) -> Vec<StatusCondition> {
     let is_derived = |condition: &StatusCondition| {
         let kind = condition.type_.as_deref().and_then(|kind| kind.parse::<GeneratorCondition>().ok());

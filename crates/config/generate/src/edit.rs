@@ -5,7 +5,7 @@ use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, RENDERED_PREFIX, annotation};
 use seaworthy_change::{Change, Event, ObjectRef};
 
-use crate::envelope::name_of;
+use crate::generated::name_of;
 
 /// Whether a user may have edited an object that the same build wants to be otherwise, and its field managers, which would
 /// name the user, are not known: caches leave them out.
@@ -33,7 +33,7 @@ pub fn recreated(object: &MachineConfig) -> Change {
 }
 
 fn event(object: &MachineConfig, message: String) -> Change {
-    let reason = MachineConfigEvent::PutBack.as_str();
+    let reason = MachineConfigEvent::EditReverted.as_str();
     let about = ObjectRef { uid: None, ..ObjectRef::of(object) };
     Change::emit(about, Event { is_warning: true, reason, message, related: None })
 }

@@ -8,13 +8,13 @@ pub mod base;
 pub mod conditions;
 pub mod container_runtime;
 pub mod edit;
-pub mod envelope;
+pub mod generated;
 pub mod kubelet;
 pub mod name;
+pub mod pool_settings;
 pub mod quantity;
-pub mod settings;
 mod source;
 pub mod tls;
 
-pub use settings::{Decision, Inputs, PoolOutcome, PoolReport, Refusal, Report, Settings, Waiting};
+pub use pool_settings::{Decision, Inputs, PoolOutcome, PoolReport, PoolSettings, Refusal, Report, UnmetPrecondition};
 pub use source::SourceError;

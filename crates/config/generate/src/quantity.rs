@@ -52,7 +52,7 @@ pub fn value(text: &str) -> Result<i64, QuantityError> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| too_large())
 }
 
-/// The powers of ten and of two that a unit stands for.
+/// The powers of ten and of two of a unit.
 fn exponents(unit: &str) -> Option<(i32, u32)> {
     Some(match unit {
         "" => (0, 0),

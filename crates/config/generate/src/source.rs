@@ -1,4 +1,4 @@
-//! What a pool's own sources put at a path: the base that generated files are merged with.
+//! Source files: what a pool's own MachineConfigs put at a path, which generated files are merged with.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use seaworthy_render::{Context, Finding, MachineConfig as Input, Pool, Prepared,
 use serde_json::Value;
 
 /// A packed base larger than this is refused.
-const LARGEST: u64 = 16 * 1024 * 1024;
+const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why the content of a file is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,6 @@ pub enum SourceError {
     /// The pool cannot be rendered without what was generated either.
     #[error("the other MachineConfigs of pool {pool} cannot be merged: {why}")]
     Merge {
-        /// The pool.
         pool: String,
         /// What is wrong, with the MachineConfigs that it is in.
         why: String,
@@ -26,9 +25,7 @@ pub enum SourceError {
     /// The file is there, but not its bytes.
     #[error("the content of {path} in pool {pool} cannot be read: {why}")]
     Body {
-        /// The pool.
         pool: String,
-        /// The path.
         path: String,
         /// What is wrong.
         why: String,
@@ -62,7 +59,7 @@ pub(crate) fn file(
         .enumerate()
         .map(|(nth, json)| {
             let mut node = Node::from_json(json);
-            // Documents are told apart by number; more than there are numbers for do not exist.
+            // Documents are distinguished by number; more than there are numbers for do not exist.
             node.number(u32::try_from(nth).unwrap_or(u32::MAX));
             Input::read(node)
         })
@@ -73,14 +70,14 @@ pub(crate) fn file(
     }
     let prepared: Vec<Prepared<'_>> = inputs.iter().map(prepare).collect();
     let object = serde_json::to_value(pool).map_err(|error| failed(error.to_string()))?;
-    let view = Pool::read(&Node::from_json(&object)).map_err(|findings| failed(told(&findings)))?;
+    let view = Pool::read(&Node::from_json(&object)).map_err(|findings| failed(reported(&findings)))?;
     // What is remote stays so: it is embedded when the pool is rendered.
     let context = Context { keeps_references: true, ..Context::default() };
-    let merged = merge(&view, &prepared, &context).map_err(|findings| failed(told(&findings)))?;
+    let merged = merge(&view, &prepared, &context).map_err(|findings| failed(reported(&findings)))?;
     let rendered = merged.named(String::new());
     let files = rendered.spec.dig(&["config", "storage", "files"]).and_then(Node::as_list).unwrap_or_default();
     let Some(file) = files.iter().find(|file| file.text_of("path") == path) else { return Ok(None) };
-    match body_of(file, LARGEST) {
+    match body_of(file, MAX_BODY_BYTES) {
         Ok(bytes) => Ok(Some(bytes.into_owned())),
         Err(BodyError::NoSource) => Ok(None),
         Err(error) => Err(SourceError::Body { pool: name, path: path.to_owned(), why: error.to_string() }),
@@ -88,7 +85,7 @@ pub(crate) fn file(
 }
 
 /// The first findings as one line.
-fn told(findings: &[Finding]) -> String {
+fn reported(findings: &[Finding]) -> String {
     const SHOWN: usize = 3;
     let line = |finding: &Finding| {
         let places: Vec<String> = finding.places.iter().map(ToString::to_string).collect();

@@ -10,7 +10,6 @@ use seaworthy_api::machineconfiguration::kubelet_config::{TlsProfileType, TlsSec
 pub struct TlsSettings {
     /// The oldest version; `None` leaves it to the kubelet.
     pub min_version: Option<String>,
-    /// The ciphers.
     pub ciphers: Vec<String>,
     /// Ciphers of a profile of the user's own that the kubelet does not have.
     pub unknown: Vec<String>,

@@ -1,4 +1,4 @@
-//! The bytes of a body, when the config itself holds them.
+//! Bodies: the bytes of file contents that are embedded in the config itself.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::url::quote_url;
 /// Why the bytes of a body cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// There is no source: whatever stands at the path stays.
+    /// There is no source: an existing file at the path keeps its content.
     #[error("there is no source")]
     NoSource,
     /// The bytes lie elsewhere.
@@ -25,12 +25,9 @@ pub enum BodyError {
     /// The content cannot be unpacked.
     #[error(transparent)]
     Gzip(#[from] GzipError),
-    /// The content is packed in a way that nobody knows.
+    /// The compression method is unknown.
     #[error("the compression {} is unknown; accepted is \"gzip\"", quote(found))]
-    Compression {
-        /// What stands there.
-        found: String,
-    },
+    Compression { found: String },
 }
 
 /// The bytes that a file of spec 3.5 is written with, at most `limit` of them when they are packed.

@@ -1,4 +1,4 @@
-//! `data:` URLs: the form in which file bodies live inside a config.
+//! `data:` URLs: the encoding of file bodies inside a config.
 //!
 //! The grammar is the one Ignition's own reader accepts, which is narrower than RFC 2397: the media type must be one
 //! of the registered families, and the body may hold only the characters that a URL may.
@@ -65,7 +65,7 @@ fn escaped(found: char) -> String {
 fn base64_advice(found: char) -> &'static str {
     match found {
         '-' | '_' => "that is the alphabet for file names; write + for - and / for _",
-        '=' => "a = stands only at the end, where it fills up the last four characters",
+        '=' => "a = is valid only at the end, where it pads the last four characters",
         '%' => "nothing is escaped in it; write the character that is meant",
         c if c.is_whitespace() => "write it without blanks and line breaks, as `base64 -w0` does",
         _ => "accepted are A to Z, a to z, 0 to 9, + and /, filled up with = at the end",
@@ -80,13 +80,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
-/// A text as it stands behind the comma of a `data:` URL, such that people can read it.
+/// A text as it is written behind the comma of a `data:` URL, readable where possible.
 pub(crate) fn escape(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii() && is_url_byte(c as u8) && c != '%';
     text.chars().map(|c| if is_plain(c) { c.to_string() } else { escaped(c) }).collect()
 }
 
-/// The bytes that a `data:` URL stands for.
+/// The bytes that a `data:` URL encodes.
 pub fn decode(url: &str) -> Result<Cow<'_, [u8]>, DataUrlError> {
     let (is_base64, body) = split(url)?;
     if is_base64 { decode_base64(body).map(Cow::Owned) } else { decode_percent(body) }
@@ -104,12 +104,12 @@ pub(crate) fn check(url: &str) -> Result<(), DataUrlError> {
     if is_sound { Ok(()) } else { decode(url).map(drop) }
 }
 
-/// Whether a byte may stand in base64. Written as comparisons, so that the compiler checks many bytes at once.
+/// Whether a byte is valid in base64. Written as comparisons, so that the compiler checks many bytes at once.
 fn is_base64_byte(byte: u8) -> bool {
     (byte | 0x20).wrapping_sub(b'a') < 26 || byte.wrapping_sub(b'0') < 10 || byte == b'+' || byte == b'/'
 }
 
-/// Whether a byte may stand in a URL, an escape's percent sign included.
+/// Whether a byte is valid in a URL, an escape's percent sign included.
 fn is_url_byte(byte: u8) -> bool {
     const UNWISE: [u8; 11] = *b"<>#\"{}|\\^[]";
     byte.wrapping_sub(0x21) < 0x5e && UNWISE.iter().all(|unwise| byte != *unwise) && byte != b'`'
@@ -147,12 +147,12 @@ fn is_unreserved(byte: u8) -> bool {
 }
 
 fn decode_base64(body: &str) -> Result<Vec<u8>, DataUrlError> {
-    BASE64.decode(body.as_bytes()).map_err(|_| why_not_base64(body))
+    BASE64.decode(body.as_bytes()).map_err(|_| base64_error(body))
 }
 
 /// What is wrong with a base64 body. What base64 does not have at all comes before padding in the wrong place, which is
 /// mostly the end of a line.
-fn why_not_base64(body: &str) -> DataUrlError {
+fn base64_error(body: &str) -> DataUrlError {
     let is_foreign = |(_, c): &(usize, char)| *c != '=' && !(c.is_ascii() && is_base64_byte(*c as u8));
     let letters = body.trim_end_matches('=');
     let padding_starts = letters.len().max(body.len().saturating_sub(2));
@@ -380,7 +380,7 @@ mod tests {
         "data:;base64,a-Vs",
         "character 2 behind the comma, '-', is not base64: that is the alphabet for file names"
     )]
-    #[case("data:;base64,YQ==YQ==", "character 3 behind the comma, '=', is not base64: a = stands only at the end")]
+    #[case("data:;base64,YQ==YQ==", "character 3 behind the comma, '=', is not base64: a = is valid only at the end")]
     #[case("data:;base64,YQé=", "character 3 behind the comma, 'é', is not base64: accepted are A to Z")]
     #[case("data:;base64,aGVsbG8", "the 7 characters behind the comma are not complete base64")]
     #[case(
@@ -394,9 +394,9 @@ mod tests {
         [type/subtype][;parameter=value…][;base64]: there is no comma behind base64"
     )]
     #[case("data:;base64,aGVsb", "the 5 characters behind the comma are not complete base64")]
-    fn a_refusal_says_which_character_and_what_to_write(#[case] url: &str, #[case] said: &str) {
+    fn a_refusal_says_which_character_and_what_to_write(#[case] url: &str, #[case] expected: &str) {
         let message = decode(url).unwrap_err().to_string();
-        assert!(message.starts_with(said), "{message}");
+        assert!(message.starts_with(expected), "{message}");
     }
 
     proptest! {

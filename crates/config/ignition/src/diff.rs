@@ -1,7 +1,7 @@
-//! The difference of two configs as data: which entries came, went, changed or became something else.
+//! Diff of two configs as data: entries that were added, removed, changed or moved to another list.
 //!
 //! Both configs are of spec 3.5 and valid. The order of entries in keyed lists says nothing and is not compared; the
-//! order of options and fragments does, so such lists are compared as they stand. Changes come in the order of the
+//! order of options and fragments does, so such lists are compared as they are. Changes come in the order of the
 //! [schema](crate::schema), entries of one list by key, so equal inputs give equal lists of changes.
 
 use std::borrow::Cow;
@@ -10,19 +10,19 @@ use std::fmt;
 
 use crate::node::{Node, Value};
 use crate::path::Path;
-use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Mode, Object};
+use crate::schema::{CONFIG, Field, FieldType, KeyBy, List, ListMergeMode, Object};
 
 /// One thing that differs.
 #[derive(Debug, Clone)]
 pub struct Change<'n> {
     /// The part of the config: `storage`, `systemd`.
     pub section: &'static str,
-    /// The list or field that it stands in: `files`, `dropins`, `shouldNotExist`. For what has moved, where it is now.
+    /// The list or field that it is in: `files`, `dropins`, `shouldNotExist`. For what has moved, where it is now.
     pub list: &'static str,
     /// What differs there.
     pub entry: Entry<'n>,
     /// How it differs.
-    pub what: What<'n>,
+    pub what: ChangeKind<'n>,
 }
 
 /// Something of a config that has a name.
@@ -51,19 +51,14 @@ pub enum Entry<'n> {
     /// A unit, by its name.
     Unit(&'n str),
     /// A drop-in of a unit that both configs have.
-    Dropin {
-        /// The unit.
-        unit: &'n str,
-        /// The drop-in.
-        name: &'n str,
-    },
-    /// Any other value, by its path. Entries of keyed lists stand there by key.
+    Dropin { unit: &'n str, name: &'n str },
+    /// Any other value, by its path, in which entries of keyed lists are named by key.
     Field(Path),
 }
 
 /// How something differs.
 #[derive(Debug, Clone)]
-pub enum What<'n> {
+pub enum ChangeKind<'n> {
     /// Only the new config has it.
     Added(&'n Node<'n>),
     /// Only the old config has it.
@@ -79,9 +74,9 @@ pub enum What<'n> {
     },
     /// Both have it, as different things: a file that was a link, an argument that shall no longer exist.
     Moved {
-        /// The list that it stood in.
+        /// The list that it was in.
         from: &'static str,
-        /// The list that it stands in.
+        /// The list that it is in now.
         to: &'static str,
         /// The old entry.
         old: &'n Node<'n>,
@@ -93,7 +88,7 @@ pub enum What<'n> {
 /// A field of an entry that differs.
 #[derive(Debug, Clone)]
 pub struct FieldChange<'n> {
-    /// The path below the entry. Entries of keyed lists stand there by key.
+    /// The path below the entry, in which entries of keyed lists are named by key.
     pub path: Path,
     /// The old value, if there is one.
     pub old: Option<&'n Node<'n>>,
@@ -125,7 +120,7 @@ impl fmt::Display for Entry<'_> {
 pub fn diff<'n>(old: &'n Node<'_>, new: &'n Node<'_>) -> Vec<Change<'n>> {
     let mut changes = Vec::new();
     for field in CONFIG.fields {
-        if let Kind::Object(object) = &field.kind {
+        if let FieldType::Object(object) = &field.kind {
             let mut section = Section { name: field.name, changes: &mut changes };
             section.object(values_of((Some(old), Some(new)), field), object, Path::of(&[field.name]));
         }
@@ -139,7 +134,7 @@ struct Section<'c, 'n> {
 }
 
 impl<'n> Section<'_, 'n> {
-    fn push(&mut self, list: &'static str, entry: Entry<'n>, what: What<'n>) {
+    fn push(&mut self, list: &'static str, entry: Entry<'n>, what: ChangeKind<'n>) {
         self.changes.push(Change { section: self.name, list, entry, what });
     }
 
@@ -149,15 +144,21 @@ impl<'n> Section<'_, 'n> {
             let values = values_of(pair, field);
             let here = path.clone().key(field.name);
             match (&field.kind, namer(field.name)) {
-                (Kind::Object(object), _) => self.object(values, object, here),
-                (Kind::List(List { mode: Mode::Concat, .. }) | Kind::Str | Kind::Int | Kind::Bool, _) => {
+                (FieldType::Object(object), _) => self.object(values, object, here),
+                (
+                    FieldType::List(List { mode: ListMergeMode::Concat, .. })
+                    | FieldType::Str
+                    | FieldType::Int
+                    | FieldType::Bool,
+                    _,
+                ) => {
                     self.value(values, field.name, here);
                 }
-                (Kind::List(list), Some(named)) => {
+                (FieldType::List(list), Some(named)) => {
                     let others = others(pair, object, field.name);
                     self.list(values, list, field.name, &others, |node, key_by| named(name_of(node, key_by)));
                 }
-                (Kind::List(list), None) => {
+                (FieldType::List(list), None) => {
                     self.list(values, list, field.name, &Others::default(), |node, key_by| {
                         Entry::Field(here.clone().key(key_by.key_of(node)))
                     });
@@ -179,14 +180,14 @@ impl<'n> Section<'_, 'n> {
         for pair in pairs(lists, key_by).into_values() {
             match pair {
                 (Some(old), Some(new)) => self.entry(entry_of(new, key_by), (old, new), list, name),
-                // It is reported where it stands now.
+                // It is reported in its new list.
                 (Some(old), None) if others.new.contains_key(name_of(old, key_by)) => {}
-                (Some(old), None) => self.push(name, entry_of(old, key_by), What::Removed(old)),
+                (Some(old), None) => self.push(name, entry_of(old, key_by), ChangeKind::Removed(old)),
                 (None, Some(new)) => match others.old.get(name_of(new, key_by)) {
                     Some((from, old)) => {
-                        self.push(name, entry_of(new, key_by), What::Moved { from, to: name, old, new });
+                        self.push(name, entry_of(new, key_by), ChangeKind::Moved { from, to: name, old, new });
                     }
-                    None => self.push(name, entry_of(new, key_by), What::Added(new)),
+                    None => self.push(name, entry_of(new, key_by), ChangeKind::Added(new)),
                 },
                 (None, None) => {}
             }
@@ -202,14 +203,14 @@ impl<'n> Section<'_, 'n> {
         name: &'static str,
     ) {
         // An entry that is a text is its own key, so two of them never differ.
-        let Kind::Object(object) = &list.item else { return };
+        let FieldType::Object(object) = &list.item else { return };
         let is_unit = matches!(entry, Entry::Unit(_));
         let mut fields = Vec::new();
         compare_fields((Some(old), Some(new)), object, &Path::default(), is_unit, &mut fields);
         if !fields.is_empty() {
-            self.push(name, entry, What::Changed { old, new, fields });
+            self.push(name, entry, ChangeKind::Changed { old, new, fields });
         }
-        if is_unit && let Some(Field { name, kind: Kind::List(list), .. }) = object.field("dropins") {
+        if is_unit && let Some(Field { name, kind: FieldType::List(list), .. }) = object.field("dropins") {
             let unit = new.text_of("name");
             self.list((old.get(name), new.get(name)), list, name, &Others::default(), |dropin, _| Entry::Dropin {
                 unit,
@@ -222,10 +223,10 @@ impl<'n> Section<'_, 'n> {
         let what = match (old, new) {
             (Some(old), Some(new)) if old != new => {
                 let field = FieldChange { path: Path::default(), old: Some(old), new: Some(new) };
-                What::Changed { old, new, fields: vec![field] }
+                ChangeKind::Changed { old, new, fields: vec![field] }
             }
-            (Some(old), None) => What::Removed(old),
-            (None, Some(new)) => What::Added(new),
+            (Some(old), None) => ChangeKind::Removed(old),
+            (None, Some(new)) => ChangeKind::Added(new),
             _ => return,
         };
         self.push(name, Entry::Field(path), what);
@@ -263,7 +264,7 @@ fn others<'n>((old, new): Pair<'n>, object: &'static Object, list: &'static str)
         return others;
     }
     for name in object.shared.iter().filter(|name| **name != list) {
-        let Some(Field { kind: Kind::List(other), .. }) = object.field(name) else { continue };
+        let Some(Field { kind: FieldType::List(other), .. }) = object.field(name) else { continue };
         let Some(key_by) = other.mode.key_by() else { continue };
         for (config, table) in [(old, &mut others.old), (new, &mut others.new)] {
             for node in config.map(|config| config.list_of(name)).unwrap_or_default() {
@@ -288,8 +289,10 @@ fn compare_fields<'n>(
         let here = path.clone().key(field.name);
         match (values_of(pair, field), &field.kind) {
             ((None, None), _) => {}
-            (pair, Kind::Object(object)) => compare_fields(pair, object, &here, false, out),
-            (pair, Kind::List(list)) if list.mode != Mode::Concat => compare_keyed(pair, list, &here, out),
+            (pair, FieldType::Object(object)) => compare_fields(pair, object, &here, false, out),
+            (pair, FieldType::List(list)) if list.mode != ListMergeMode::Concat => {
+                compare_keyed(pair, list, &here, out)
+            }
             ((Some(old), Some(new)), _) if old == new => {}
             ((old, new), _) => out.push(FieldChange { path: here, old, new }),
         }
@@ -301,7 +304,7 @@ fn compare_keyed<'n>(lists: Pair<'n>, list: &'static List, path: &Path, out: &mu
     for (key, pair) in pairs(lists, key_by) {
         let here = path.clone().key(key);
         match (pair, &list.item) {
-            ((Some(old), Some(new)), Kind::Object(object)) => {
+            ((Some(old), Some(new)), FieldType::Object(object)) => {
                 compare_fields((Some(old), Some(new)), object, &here, false, out);
             }
             ((Some(_), Some(_)), _) => {}
@@ -358,10 +361,10 @@ mod tests {
         diff(&old, &new)
             .iter()
             .map(|change| match &change.what {
-                What::Added(_) => format!("+ {}", change.entry),
-                What::Removed(_) => format!("- {}", change.entry),
-                What::Moved { from, to, .. } => format!("{from} -> {to} {}", change.entry),
-                What::Changed { fields, .. } => {
+                ChangeKind::Added(_) => format!("+ {}", change.entry),
+                ChangeKind::Removed(_) => format!("- {}", change.entry),
+                ChangeKind::Moved { from, to, .. } => format!("{from} -> {to} {}", change.entry),
+                ChangeKind::Changed { fields, .. } => {
                     let paths: Vec<_> = fields.iter().map(|field| field.path.to_string()).collect();
                     format!("~ {}: {}", change.entry, paths.join(", "))
                 }

@@ -1,41 +1,42 @@
-//! Down to an older version: what it can say stays, what it cannot say is an error that names the place.
+//! Down-conversion to an older spec version: what that version cannot express is an error that names the field.
 
 use std::borrow::Cow;
 
 use crate::node::{Node, Value};
 use crate::parse::{check_as, set_version};
-use crate::problem::{Place, Problem, Report, Severity};
-use crate::schema::{CONFIG, Field, Kind, Object};
+use crate::problem::{PathRef, Problem, Report, Severity};
+use crate::schema::{CONFIG, Field, FieldType, Object};
 use crate::version::Version;
 use crate::{shape, url, v2};
 
 /// Translates a valid config of spec 3.5 to an older version, or to its own.
 ///
-/// Accepted are the versions of [`Version::WRITABLE`]. Values that mean the same as leaving the field out (`false`, `""`)
-/// are left out where the older version does not know the field.
+/// Accepted are the versions of [`Version::WRITABLE`]. Values that mean the same as leaving the field out (`false`,
+/// `""`) are left out where the older version does not know the field.
 ///
 /// Differs: upstream loses `cex` and the advertisement of a tang server on every way without a word, because its
-/// converter never looks at them; a machine that boots without its disk encryption is worse than one that does not boot.
+/// converter never looks at them; a machine that boots without its disk encryption is worse than one that does not
+/// boot.
 pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>, Vec<Problem>> {
     let mut report = Report::default();
     if !Version::WRITABLE.contains(&to) {
         let accepted = Version::WRITABLE.map(Version::as_str).join(", ");
         let message = format!("a config cannot be written in version {to}; accepted are {accepted}");
-        let place = Place::ROOT.key("ignition");
+        let place = PathRef::ROOT.key("ignition");
         report.error(&place.key("version"), config, "version-not-writable", message);
         return Err(report.into_problems());
     }
     let mut translated = config.borrowed();
     // 2.2 is reached through 3.2, the newest version that its converter reads.
     let limit = if to.is_v2() { Version::V3_2 } else { to };
-    let mut down = Down { limit, to, report };
-    down.fields(&mut translated, &CONFIG, &Place::ROOT);
-    down.values(&translated, &CONFIG, &Place::ROOT);
+    let mut down = DownConversion { limit, to, report };
+    down.fields(&mut translated, &CONFIG, &PathRef::ROOT);
+    down.values(&translated, &CONFIG, &PathRef::ROOT);
     let mut report = down.report;
     shape::prune(&mut translated);
     set_version(&mut translated, limit);
     if to.is_v2() {
-        v2::refuse(&translated, &mut report);
+        v2::report_unsupported(&translated, &mut report);
     } else if !report.has_errors() {
         report = check_as(&translated, limit);
     }
@@ -47,7 +48,7 @@ pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>,
     Ok(if to.is_v2() { v2::from_v3(translated) } else { translated })
 }
 
-struct Down {
+struct DownConversion {
     /// The newest version whose fields are known.
     limit: Version,
     /// The version that was asked for.
@@ -55,9 +56,9 @@ struct Down {
     report: Report,
 }
 
-impl Down {
+impl DownConversion {
     /// Takes out the fields that the version does not know; those that say something are errors.
-    fn fields(&mut self, node: &mut Node<'_>, object: &'static Object, place: &Place<'_>) {
+    fn fields(&mut self, node: &mut Node<'_>, object: &'static Object, place: &PathRef<'_>) {
         let Some(map) = node.as_map_mut() else { return };
         map.0.retain_mut(|(key, child)| {
             let Some(field) = object.field(key) else {
@@ -65,9 +66,9 @@ impl Down {
             };
             let here = place.key(field.name);
             if field.since > self.limit {
-                if says_something(child, field) {
+                if is_significant(child, field) {
                     let message = format!(
-                        "{} exists only from version {} on and cannot be said in {}",
+                        "{} exists only from version {} on and cannot be expressed in {}",
                         field.name, field.since, self.to
                     );
                     self.report.error(&here, child, "not-in-version", message);
@@ -75,9 +76,9 @@ impl Down {
                 return false;
             }
             match &field.kind {
-                Kind::Object(object) => self.fields(child, object, &here),
-                Kind::List(list) => {
-                    if let Kind::Object(object) = &list.item {
+                FieldType::Object(object) => self.fields(child, object, &here),
+                FieldType::List(list) => {
+                    if let FieldType::Object(object) = &list.item {
                         for (index, item) in child.as_list_mut().into_iter().flatten().enumerate() {
                             self.fields(item, object, &here.index(index));
                         }
@@ -91,7 +92,7 @@ impl Down {
     }
 
     /// Values that the version does not know in a field that it knows.
-    fn values(&mut self, node: &Node<'_>, object: &'static Object, place: &Place<'_>) {
+    fn values(&mut self, node: &Node<'_>, object: &'static Object, place: &PathRef<'_>) {
         let Some(map) = node.as_map() else { return };
         for (key, child) in map.iter() {
             let Some(field) = object.field(key) else {
@@ -99,25 +100,25 @@ impl Down {
             };
             let here = place.key(field.name);
             match &field.kind {
-                Kind::Object(object) => self.values(child, object, &here),
-                Kind::List(list) => {
-                    if let Kind::Object(object) = &list.item {
+                FieldType::Object(object) => self.values(child, object, &here),
+                FieldType::List(list) => {
+                    if let FieldType::Object(object) = &list.item {
                         for (index, item) in child.as_list().unwrap_or_default().iter().enumerate() {
                             self.values(item, object, &here.index(index));
                         }
                     }
                 }
-                Kind::Int if field.name == "mode" && self.limit < Version::V3_4 => {
+                FieldType::Int if field.name == "mode" && self.limit < Version::V3_4 => {
                     let mode = child.as_int().unwrap_or_default();
                     if mode & 0o7000 != 0 {
                         let message =
-                            format!("the special bits of mode 0{mode:o} cannot be said in {}; drop them", self.to);
+                            format!("the special bits of mode 0{mode:o} cannot be expressed in {}; drop them", self.to);
                         self.report.error(&here, child, "not-in-version", message);
                     }
                 }
-                Kind::Str if field.name == "source" && self.limit < Version::V3_4 && is_arn(child) => {
+                FieldType::Str if field.name == "source" && self.limit < Version::V3_4 && is_arn(child) => {
                     let message = format!(
-                        "arn: sources exist only from version 3.4.0 on and cannot be said in {}; use s3:",
+                        "arn: sources exist only from version 3.4.0 on and cannot be expressed in {}; use s3:",
                         self.to
                     );
                     self.report.error(&here, child, "not-in-version", message);
@@ -137,7 +138,7 @@ fn is_empty_pin(custom: &Node<'_>) -> bool {
 }
 
 /// Whether leaving a field out would change what the config does.
-fn says_something(node: &Node<'_>, field: &Field) -> bool {
+fn is_significant(node: &Node<'_>, field: &Field) -> bool {
     match &node.value {
         Value::Null => false,
         // `shouldExist: true` is the meaning of leaving it out; every other flag is off when it is not given.
@@ -145,8 +146,8 @@ fn says_something(node: &Node<'_>, field: &Field) -> bool {
         Value::Str(text) => !text.is_empty(),
         Value::List(list) => !list.is_empty(),
         Value::Map(map) => match &field.kind {
-            Kind::Object(object) => {
-                map.iter().any(|(key, child)| object.field(key).is_some_and(|field| says_something(child, field)))
+            FieldType::Object(object) => {
+                map.iter().any(|(key, child)| object.field(key).is_some_and(|field| is_significant(child, field)))
             }
             _ => !map.is_empty(),
         },
@@ -156,7 +157,7 @@ fn says_something(node: &Node<'_>, field: &Field) -> bool {
 
 /// Moves Ignition's own kernel arguments out of a config, for versions that do not know them.
 ///
-/// The arguments that should exist are given back: whoever serves the config hands them to the machine another way.
+/// The arguments that should exist are returned: the Ignition endpoint passes them to the machine another way.
 /// Those that should not exist stay, so that [`translate_down`] refuses them.
 pub fn take_kernel_arguments<'t>(config: &mut Node<'t>) -> Vec<Cow<'t, str>> {
     let Some(section) = config.as_map_mut().and_then(|map| map.get_mut("kernelArguments")).and_then(Node::as_map_mut)

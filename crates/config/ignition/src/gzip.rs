@@ -1,4 +1,4 @@
-//! Unpacking of gzip bodies, with a limit: a few bytes can unpack to any number of them.
+//! Gzip decompression with a limit, because a few bytes can unpack to any number of them.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! Nodes from JSON and to JSON, as text and as `serde_json` values.
+//! JSON conversion of nodes, from and to text and `serde_json` values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -119,8 +119,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
         // Beyond 63 bits there is no valid number in any config; the float keeps the message honest.
         Ok(i64::try_from(number).map_or(Value::Float(number as f64), Value::Int))
     }
-    // Differs: `-0` comes as a float and is refused where a whole number belongs, because the reader cannot tell it from
-    // `-0.0`; Go's takes it for 0.
+    // Differs: `-0` comes as a float and is refused where a whole number belongs, because the reader cannot distinguish
+    // it from `-0.0`; Go's takes it for 0.
     fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
         Ok(Value::Float(number))
     }

@@ -29,7 +29,7 @@ pub use body::body_of;
 pub use diff::{Change, diff};
 pub use down::{take_kernel_arguments, translate_down};
 pub use locate::{Position, locate, locate_key};
-pub use merge::{Merged, Merger, merge};
+pub use merge::{MergedConfig, Merger, merge};
 pub use node::{Node, Origin, Value};
 pub use parse::{Parsed, check, parse, version_of};
 pub use path::Path;

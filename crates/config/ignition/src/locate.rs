@@ -1,7 +1,7 @@
-//! Where in a JSON text the value of a path stands, for messages that point at a line.
+//! Positions of values in a JSON text by path, for messages with a line and a column.
 //!
-//! The text is scanned and not parsed: nothing is allocated, nothing recurses, and a text that is not JSON gives a place
-//! all the same, the last one that could be found on the way.
+//! The text is scanned and not parsed: nothing is allocated, nothing recurses, and a text that is not JSON gives a
+//! place all the same, the last one that could be found on the way.
 
 use crate::path::{Path, Step};
 
@@ -16,29 +16,29 @@ pub struct Position {
     pub offset: usize,
 }
 
-/// Where the value of a path stands in a JSON text; of what the path says the nearest value above it that exists.
+/// The position of the value at a path in a JSON text, or of the nearest value above it that exists.
 pub fn locate(text: &str, path: &Path) -> Position {
     position(text, find(text, path).value)
 }
 
-/// Where the key stands that a path ends with, quotes included; where there is none, what [`locate`] gives.
+/// The position of the key that a path ends with, quotes included; where there is none, what [`locate`] returns.
 pub fn locate_key(text: &str, path: &Path) -> Position {
     let found = find(text, path);
     position(text, found.key.unwrap_or(found.value))
 }
 
 /// What was found at the end of a path.
-struct Found {
+struct ValueOffsets {
     /// The first byte of the value.
     value: usize,
-    /// The first byte of the key that it stands under.
+    /// The first byte of its key.
     key: Option<usize>,
 }
 
-fn find(text: &str, path: &Path) -> Found {
+fn find(text: &str, path: &Path) -> ValueOffsets {
     let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, key: 0 };
     scanner.skip_blanks();
-    let mut found = Found { value: scanner.at, key: None };
+    let mut found = ValueOffsets { value: scanner.at, key: None };
     for step in &path.0 {
         let (is_found, has_key) = match step {
             Step::Key(key) => (scanner.enter_member(text, key), true),
@@ -48,7 +48,7 @@ fn find(text: &str, path: &Path) -> Found {
             found.key = None;
             break;
         }
-        found = Found { value: scanner.at, key: has_key.then_some(scanner.key) };
+        found = ValueOffsets { value: scanner.at, key: has_key.then_some(scanner.key) };
     }
     found
 }
@@ -167,7 +167,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes over a number, `true`, `false`, `null`, or whatever stands where one of them should.
+    /// Passes over a number, `true`, `false`, `null`, or anything else in their place.
     fn skip_word(&mut self) {
         while !matches!(
             self.peek(),
@@ -191,7 +191,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Whether a string, as it stands in the text with its quotes, is that key.
+/// Whether a string, with its quotes and escapes, is that key.
 fn is_key(quoted: &str, key: &str) -> bool {
     if quoted.contains('\\') {
         return serde_json::from_str::<String>(quoted).is_ok_and(|text| text == key);

@@ -1,35 +1,36 @@
-//! Merges configs: the later one wins, entry by entry and field by field.
+//! Merging of configs: the later one wins, entry by entry and field by field.
 //!
-//! The rules are those of Ignition's own merge (machineconfig.md, 3.8), read from the [schema](crate::schema). Keys of
-//! lists are indexed once for the whole run, so merging `n` configs costs the sum of their sizes.
+//! The rules are those of Ignition's own merge (`config/merge/merge.go` upstream), read from the
+//! [schema](crate::schema). Keys of lists are indexed once for the whole run, so merging `n` configs costs the sum of
+//! their sizes.
 //!
 //! Merging is associative as long as nothing is taken away on the way: no header is removed or left behind with its
 //! host, no path changes between file, directory and link, no argument between wanted and unwanted. A merged config
 //! cannot remember what it would have taken from a parent that it never met.
 
-mod part;
+mod merge_node;
 
 use std::collections::HashSet;
 
 use crate::node::{Map, Node, Origin};
-use crate::schema::{CONFIG, Field, KeyBy, Kind, Merge, Mode, Object};
+use crate::schema::{CONFIG, Field, FieldType, KeyBy, ListMergeMode, Object, ObjectMergeMode};
 use crate::url;
-use part::Part;
+use merge_node::MergeNode;
 
 /// The result of a merge.
 #[derive(Debug)]
-pub struct Merged<'t> {
+pub struct MergedConfig<'t> {
     /// The config. Its values keep the origins of the inputs they came from.
     pub config: Node<'t>,
-    /// Everything that more than one input had a word in, in the order it happened.
-    pub events: Vec<Event>,
+    /// Everything that more than one input sets, in the order of merging.
+    pub events: Vec<MergeEvent>,
 }
 
 /// Something that happened between two inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct MergeEvent {
     /// What happened.
-    pub kind: EventKind,
+    pub kind: MergeEventKind,
     /// The value of the later input.
     pub winner: Origin,
     /// The value of the earlier input.
@@ -38,7 +39,7 @@ pub struct Event {
 
 /// What happened between two inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
+pub enum MergeEventKind {
     /// The later value took the place of a different one.
     Replaced,
     /// Both give the same value.
@@ -52,7 +53,7 @@ pub enum EventKind {
 }
 
 /// Merges configs of spec 3.5, earliest first.
-pub fn merge<'t>(configs: impl IntoIterator<Item = &'t Node<'t>>) -> Merged<'t> {
+pub fn merge<'t>(configs: impl IntoIterator<Item = &'t Node<'t>>) -> MergedConfig<'t> {
     let mut merger = Merger::default();
     for config in configs {
         merger.add(config);
@@ -63,40 +64,45 @@ pub fn merge<'t>(configs: impl IntoIterator<Item = &'t Node<'t>>) -> Merged<'t> 
 /// Merges configs one after the other.
 #[derive(Default)]
 pub struct Merger<'t> {
-    config: Option<Part<'t>>,
-    events: Vec<Event>,
+    config: Option<MergeNode<'t>>,
+    events: Vec<MergeEvent>,
 }
 
 impl<'t> Merger<'t> {
     /// Merges one more config over what is there.
     pub fn add(&mut self, config: &'t Node<'t>) {
         match &mut self.config {
-            None => self.config = Some(Part::Whole(config)),
+            None => self.config = Some(MergeNode::Whole(config)),
             Some(part) => merge_object(part, config, &CONFIG, &mut self.events),
         }
     }
 
     /// The result; an empty config when nothing was added.
-    pub fn finish(self) -> Merged<'t> {
+    pub fn finish(self) -> MergedConfig<'t> {
         let mut config = match self.config {
             Some(part) => part.into_node(),
             None => Node::empty_config(crate::Version::INTERNAL.as_str()),
         };
         crate::shape::prune(&mut config);
-        Merged { config, events: self.events }
+        MergedConfig { config, events: self.events }
     }
 }
 
-fn merge_object<'t>(part: &mut Part<'t>, child: &'t Node<'t>, object: &'static Object, events: &mut Vec<Event>) {
+fn merge_object<'t>(
+    part: &mut MergeNode<'t>,
+    child: &'t Node<'t>,
+    object: &'static Object,
+    events: &mut Vec<MergeEvent>,
+) {
     let Some(map) = child.as_map() else { return };
-    part.open(&Kind::Object(object));
+    part.open(&FieldType::Object(object));
     for list in object.shared {
         remove_namesakes(part, child, list, object, events);
     }
-    if object.merge == Merge::Body && child.get("source").is_some() {
+    if object.merge == ObjectMergeMode::Body && child.get("source").is_some() {
         drop_body(part, child, events);
     }
-    let Part::Object { fields, .. } = part else {
+    let MergeNode::Object { fields, .. } = part else {
         return;
     };
     for (key, value) in &map.0 {
@@ -105,30 +111,30 @@ fn merge_object<'t>(part: &mut Part<'t>, child: &'t Node<'t>, object: &'static O
         };
         match fields.iter_mut().find(|(known, _)| std::ptr::eq(*known, field)) {
             Some((_, part)) => merge_value(part, value, &field.kind, events),
-            None => fields.push((field, Part::Whole(value))),
+            None => fields.push((field, MergeNode::Whole(value))),
         }
     }
 }
 
-fn merge_value<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
+fn merge_value<'t>(part: &mut MergeNode<'t>, child: &'t Node<'t>, kind: &FieldType, events: &mut Vec<MergeEvent>) {
     match kind {
-        Kind::Object(object) => merge_object(part, child, object, events),
-        Kind::List(_) => merge_list(part, child, kind, events),
-        Kind::Str | Kind::Int | Kind::Bool => {
-            let Part::Whole(old) = part else { return };
-            let kind = if **old == *child { EventKind::Repeated } else { EventKind::Replaced };
-            events.push(Event { kind, winner: child.origin, loser: old.origin });
+        FieldType::Object(object) => merge_object(part, child, object, events),
+        FieldType::List(_) => merge_list(part, child, kind, events),
+        FieldType::Str | FieldType::Int | FieldType::Bool => {
+            let MergeNode::Whole(old) = part else { return };
+            let kind = if **old == *child { MergeEventKind::Repeated } else { MergeEventKind::Replaced };
+            events.push(MergeEvent { kind, winner: child.origin, loser: old.origin });
             *old = child;
         }
     }
 }
 
-fn merge_list<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
+fn merge_list<'t>(part: &mut MergeNode<'t>, child: &'t Node<'t>, kind: &FieldType, events: &mut Vec<MergeEvent>) {
     let items = child.as_list().unwrap_or_default();
     part.open(kind);
     let keyed = match part {
-        Part::Concat { items: old, .. } => return old.extend(items),
-        Part::Keyed(keyed) => keyed,
+        MergeNode::Concat { items: old, .. } => return old.extend(items),
+        MergeNode::Keyed(keyed) => keyed,
         _ => return,
     };
     for item in items {
@@ -137,9 +143,9 @@ fn merge_list<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events:
             keyed.append(item, key);
             continue;
         };
-        if keyed.list.mode == Mode::Headers && item.get("value").is_none() {
+        if keyed.list.mode == ListMergeMode::Headers && item.get("value").is_none() {
             if let Some(gone) = keyed.take(&key) {
-                events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
+                events.push(MergeEvent { kind: MergeEventKind::Removed, winner: item.origin, loser: gone.origin() });
             }
             continue;
         }
@@ -148,25 +154,25 @@ fn merge_list<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events:
             continue;
         };
         match &list.item {
-            Kind::Object(object) => {
+            FieldType::Object(object) => {
                 if changes_values(item, object, key_by) {
                     kept(entry, item, object, key_by, item.origin, events);
                 }
                 merge_object(entry, item, object, events);
             }
-            // A text that stands in both lists stays where it was.
-            _ => events.push(Event { kind: EventKind::Repeated, winner: item.origin, loser: entry.origin() }),
+            // A text that is in both lists stays where it was.
+            _ => events.push(MergeEvent { kind: MergeEventKind::Repeated, winner: item.origin, loser: entry.origin() }),
         }
     }
 }
 
 /// Takes out of the other lists of a group what the child has in this one.
 fn remove_namesakes<'t>(
-    part: &mut Part<'t>,
+    part: &mut MergeNode<'t>,
     child: &'t Node<'t>,
     list: &str,
     object: &'static Object,
-    events: &mut Vec<Event>,
+    events: &mut Vec<MergeEvent>,
 ) {
     let items = child.list_of(list);
     if items.is_empty() {
@@ -175,10 +181,10 @@ fn remove_namesakes<'t>(
     for other in object.fields.iter().filter(|field| field.name != list && object.shared.contains(&field.name)) {
         let Some(part) = part.get_mut(other.name) else { continue };
         part.open(&other.kind);
-        let Part::Keyed(keyed) = part else { continue };
+        let MergeNode::Keyed(keyed) = part else { continue };
         for item in items {
             if let Some(gone) = keyed.take(&keyed.key_by.key_of(item)) {
-                events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
+                events.push(MergeEvent { kind: MergeEventKind::Removed, winner: item.origin, loser: gone.origin() });
             }
         }
     }
@@ -189,7 +195,7 @@ fn remove_namesakes<'t>(
 /// Differs: upstream lets the new source inherit the old hash and headers, and a later entry that only sets a mode lose
 /// the compression, because it merges field by field; the first is a body that never verifies, the second a corrupted
 /// file. A source, its hash and its compression belong together.
-fn drop_body<'t>(part: &mut Part<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
+fn drop_body<'t>(part: &mut MergeNode<'t>, child: &'t Node<'t>, events: &mut Vec<MergeEvent>) {
     // Headers are for a server: they stay for the same one, where the child may change single ones of them.
     let same_host = match (part.text_of("source"), child.str_of("source")) {
         (Some(old), Some(new)) => url::host_of(old).is_some() && url::host_of(old) == url::host_of(new),
@@ -199,7 +205,7 @@ fn drop_body<'t>(part: &mut Part<'t>, child: &'t Node<'t>, events: &mut Vec<Even
     let Some(winner) = child.get("source").map(|source| source.origin) else {
         return;
     };
-    let Part::Object { fields, .. } = part else {
+    let MergeNode::Object { fields, .. } = part else {
         return;
     };
     fields.retain_mut(|(field, old)| {
@@ -209,14 +215,14 @@ fn drop_body<'t>(part: &mut Part<'t>, child: &'t Node<'t>, events: &mut Vec<Even
             _ => true,
         };
         if !stays {
-            events.push(Event { kind: EventKind::Dropped, winner, loser: old.first_leaf() });
+            events.push(MergeEvent { kind: MergeEventKind::Dropped, winner, loser: old.first_leaf() });
         }
         stays
     });
 }
 
 /// Of the old headers only those stay that the child takes away by name, so that nothing is left of either.
-fn keep_headers_to_remove(headers: &mut Part<'_>, kind: &Kind, child: &Node<'_>) -> bool {
+fn keep_headers_to_remove(headers: &mut MergeNode<'_>, kind: &FieldType, child: &Node<'_>) -> bool {
     let removals: HashSet<&str> = child
         .list_of("httpHeaders")
         .iter()
@@ -225,33 +231,35 @@ fn keep_headers_to_remove(headers: &mut Part<'_>, kind: &Kind, child: &Node<'_>)
         .collect();
     headers.open(kind);
     match headers {
-        Part::Keyed(headers) => headers.retain(|header| removals.contains(header.text_of("name").unwrap_or_default())),
+        MergeNode::Keyed(headers) => {
+            headers.retain(|header| removals.contains(header.text_of("name").unwrap_or_default()))
+        }
         _ => false,
     }
 }
 
 /// Whether an entry sets values, rather than only adding to lists (a drop-in, a key), which takes nothing from anyone.
 fn changes_values(entry: &Node<'_>, object: &Object, key_by: KeyBy) -> bool {
-    let is_value = |field: &Field| !matches!(field.kind, Kind::List(_)) && key_by != KeyBy::Field(field.name);
+    let is_value = |field: &Field| !matches!(field.kind, FieldType::List(_)) && key_by != KeyBy::Field(field.name);
     let mut keys = entry.as_map().into_iter().flat_map(Map::iter);
     keys.any(|(key, _)| object.field(key).is_some_and(is_value))
 }
 
 /// Records the values of an entry that stay although the child changes another part of it.
 fn kept<'t>(
-    part: &mut Part<'t>,
+    part: &mut MergeNode<'t>,
     child: &'t Node<'t>,
     object: &'static Object,
     key_by: KeyBy,
     winner: Origin,
-    events: &mut Vec<Event>,
+    events: &mut Vec<MergeEvent>,
 ) {
-    let new_body = object.merge == Merge::Body && child.get("source").is_some();
+    let new_body = object.merge == ObjectMergeMode::Body && child.get("source").is_some();
     if new_body {
         return;
     }
-    part.open(&Kind::Object(object));
-    let Part::Object { fields, .. } = part else {
+    part.open(&FieldType::Object(object));
+    let MergeNode::Object { fields, .. } = part else {
         return;
     };
     for (field, old) in fields {
@@ -259,12 +267,12 @@ fn kept<'t>(
             continue;
         }
         match (&field.kind, child.get(field.name), old) {
-            (Kind::Str | Kind::Int | Kind::Bool, None, Part::Whole(leaf)) => {
-                events.push(Event { kind: EventKind::Kept, winner, loser: leaf.origin });
+            (FieldType::Str | FieldType::Int | FieldType::Bool, None, MergeNode::Whole(leaf)) => {
+                events.push(MergeEvent { kind: MergeEventKind::Kept, winner, loser: leaf.origin });
             }
-            (Kind::Object(object), Some(value), old) => kept(old, value, object, KeyBy::Text, winner, events),
-            (Kind::Object(_), None, old) => {
-                events.push(Event { kind: EventKind::Kept, winner, loser: old.first_leaf() });
+            (FieldType::Object(object), Some(value), old) => kept(old, value, object, KeyBy::Text, winner, events),
+            (FieldType::Object(_), None, old) => {
+                events.push(MergeEvent { kind: MergeEventKind::Kept, winner, loser: old.first_leaf() });
             }
             _ => {}
         }
@@ -291,9 +299,9 @@ mod tests {
         let mode = file.get("mode").unwrap();
         assert_eq!(b.path_of(mode.origin).unwrap().to_string(), "storage.files[1].mode");
         let replaced = merged.events.iter().find(|event| event.winner == mode.origin).unwrap();
-        assert_eq!(replaced.kind, EventKind::Replaced);
+        assert_eq!(replaced.kind, MergeEventKind::Replaced);
         assert_eq!(a.path_of(replaced.loser).unwrap().to_string(), "storage.files[0].mode");
-        let kept: Vec<_> = merged.events.iter().filter(|event| event.kind == EventKind::Kept).collect();
+        let kept: Vec<_> = merged.events.iter().filter(|event| event.kind == MergeEventKind::Kept).collect();
         assert_eq!(kept.len(), 1);
         assert_eq!(a.path_of(kept[0].loser).unwrap().to_string(), "storage.files[0].user.id");
     }

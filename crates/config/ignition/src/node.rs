@@ -1,4 +1,4 @@
-//! A JSON tree that borrows its strings from the text it came from and knows where each value stood.
+//! Nodes: a JSON tree that borrows its strings from the source text and records the position of each value.
 //!
 //! Everything in this crate works on [`Node`]s rather than on one Rust struct per Ignition object:
 //!
@@ -13,10 +13,10 @@ use crate::path::Path;
 
 /// Where a value was written: a document, and the value's place in it counted in reading order.
 ///
-/// The path is not stored: [`Node::path_of`] finds it again from the document's tree when somebody asks.
+/// The path is not stored: [`Node::path_of`] finds it again from the document's tree on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
-    /// The document, as numbered by whoever read it.
+    /// The document, as numbered by the caller that read it.
     pub doc: u32,
     /// The position in that document: 0 is its root, counted depth first.
     pub at: u32,
@@ -35,7 +35,6 @@ impl Origin {
 /// A value and where it came from.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
-    /// The value.
     pub value: Value<'a>,
     /// Where it was written.
     pub origin: Origin,
@@ -46,15 +45,12 @@ pub struct Node<'a> {
 pub enum Value<'a> {
     /// `null`, which everywhere in Ignition means "not set".
     Null,
-    /// A boolean.
     Bool(bool),
     /// A whole number that fits 64 bits with a sign.
     Int(i64),
     /// Any other number: it is never valid in a config and is kept for the error message and for other manifests.
     Float(f64),
-    /// A string.
     Str(Cow<'a, str>),
-    /// A list.
     List(Vec<Node<'a>>),
     /// An object, in the order it was written.
     Map(Map<'a>),

@@ -1,11 +1,11 @@
-//! From a config of any version, as read, to a valid config of spec 3.5.
+//! Parsing: a config of any version is validated and converted to spec 3.5.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::node::{Node, Value};
 use crate::path::Path;
-use crate::problem::{Place, Problem, Report, Severity};
+use crate::problem::{PathRef, Problem, Report, Severity};
 use crate::schema::CONFIG;
 use crate::validate::{Check, validate};
 use crate::version::{Version, VersionError};
@@ -100,14 +100,14 @@ pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
     Err(Problem {
         severity: Severity::Error,
         code,
-        path: Place::ROOT.key("ignition").key("version").path(),
+        path: PathRef::ROOT.key("ignition").key("version").path(),
         origin: node.origin,
         related: Vec::new(),
         message: format!("{error}{}", hint.unwrap_or_default()),
     })
 }
 
-/// The key of an object that stands for another one, which is not there.
+/// A key of an object that is probably a misspelling of one that is missing.
 fn misspelt(object: Option<&Node<'_>>, key: &str) -> Option<String> {
     let keys = object?.as_map()?.iter().map(|(key, _)| key);
     let found = keys

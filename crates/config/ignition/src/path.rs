@@ -1,4 +1,4 @@
-//! Paths into a JSON tree, written the way people know them from Kubernetes: `storage.files[3].mode`.
+//! Paths into a JSON tree, written as in Kubernetes: `storage.files[3].mode`.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl Path {
         Path(keys.iter().map(|key| Step::Key((*key).to_owned())).collect())
     }
 
-    /// The path that a text such as `storage.files[3].mode` stands for; of a text that is none, as much as can be read.
+    /// Parses a text such as `storage.files[3].mode`; of a text that is no path, as much as can be read.
     pub fn parse(text: &str) -> Self {
         let mut path = Path::default();
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! What is wrong, or worth knowing, about a config: the place, the rule, and the values involved.
+//! Problems of a config: the path, the rule, the severity and the values involved.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing to say about a config.
+/// One error, warning or note about a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// How bad it is.
@@ -59,15 +59,16 @@ pub fn is_about_key(code: &str) -> bool {
     matches!(code, "unknown-key" | "key-case" | "key-twice")
 }
 
-/// Whether the rule of this code is about the conversion of a 2.x config to 3.x: such a config may be valid all the same.
+/// Whether the rule of this code is about the conversion of a 2.x config to 3.x: such a config may be valid all the
+/// same.
 pub fn is_about_conversion(code: &str) -> bool {
     matches!(code, "v2-networkd" | "v2-partitions" | "v2-filesystem" | "v2-user" | "v2-link-prefix")
 }
 
-/// A place on the way down a tree, kept on the stack so that a valid config costs no allocation.
+/// A path under construction on the way down a tree, kept on the stack so that a valid config costs no allocation.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'p> {
-    above: Option<&'p Place<'p>>,
+pub(crate) struct PathRef<'p> {
+    above: Option<&'p PathRef<'p>>,
     step: StepRef<'p>,
 }
 
@@ -78,15 +79,15 @@ enum StepRef<'p> {
     Index(usize),
 }
 
-impl<'p> Place<'p> {
-    pub(crate) const ROOT: Place<'static> = Place { above: None, step: StepRef::Root };
+impl<'p> PathRef<'p> {
+    pub(crate) const ROOT: PathRef<'static> = PathRef { above: None, step: StepRef::Root };
 
-    pub(crate) fn key(&'p self, key: &'p str) -> Place<'p> {
-        Place { above: Some(self), step: StepRef::Key(key) }
+    pub(crate) fn key(&'p self, key: &'p str) -> PathRef<'p> {
+        PathRef { above: Some(self), step: StepRef::Key(key) }
     }
 
-    pub(crate) fn index(&'p self, index: usize) -> Place<'p> {
-        Place { above: Some(self), step: StepRef::Index(index) }
+    pub(crate) fn index(&'p self, index: usize) -> PathRef<'p> {
+        PathRef { above: Some(self), step: StepRef::Index(index) }
     }
 
     pub(crate) fn path(&self) -> Path {
@@ -107,8 +108,8 @@ impl<'p> Place<'p> {
 
 /// Collects problems.
 ///
-/// Of each code only the first [`SHOWN`] of a severity are kept and the rest counted: a config of a few hundred kilobytes
-/// can break one rule a hundred thousand times, and nobody reads that.
+/// Of each code only the first [`SHOWN`] of a severity are kept and the rest counted: a config of a few hundred
+/// kilobytes can break one rule a hundred thousand times, which would flood the output.
 #[derive(Default)]
 pub(crate) struct Report {
     problems: Vec<Problem>,
@@ -131,17 +132,29 @@ struct Count {
 }
 
 impl Report {
-    pub(crate) fn error(&mut self, place: &Place<'_>, node: &Node<'_>, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn error(
+        &mut self,
+        place: &PathRef<'_>,
+        node: &Node<'_>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
         self.push(Severity::Error, place, node.origin, code, message, &[]);
     }
 
-    pub(crate) fn warn(&mut self, place: &Place<'_>, node: &Node<'_>, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn warn(
+        &mut self,
+        place: &PathRef<'_>,
+        node: &Node<'_>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
         self.push(Severity::Warning, place, node.origin, code, message, &[]);
     }
 
     pub(crate) fn clash(
         &mut self,
-        place: &Place<'_>,
+        place: &PathRef<'_>,
         node: &Node<'_>,
         others: &[&Node<'_>],
         code: &'static str,
@@ -153,7 +166,7 @@ impl Report {
     fn push(
         &mut self,
         severity: Severity,
-        place: &Place<'_>,
+        place: &PathRef<'_>,
         origin: Origin,
         code: &'static str,
         message: impl Into<String>,
@@ -183,7 +196,7 @@ impl Report {
     }
 
     /// Whether a value, or one that it lies in, is known to have the wrong type.
-    fn is_of_wrong_type(&self, place: &Place<'_>) -> bool {
+    fn is_of_wrong_type(&self, place: &PathRef<'_>) -> bool {
         if self.wrong.is_empty() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The shape of an Ignition 3.5 config as one table: fields, their types, the version that brought them,
+//! Schema of an Ignition 3.5 config as one table: fields, their types, the version that brought them,
 //! and how lists are merged.
 //!
 //! Shape checks, merging, pruning for older versions and comparison all read this table, so that a field
@@ -7,21 +7,17 @@
 use std::borrow::Cow;
 
 use crate::node::Node;
-use crate::validate::{Rule, device, file, nothing, resource, unit};
+use crate::validate::{Rule, device, file, no_rule, resource, unit};
 use crate::version::Version::{self, *};
 
-/// What may stand at a place.
+/// The type of a field or list item.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    /// A string.
+pub enum FieldType {
     Str,
     /// A whole number.
     Int,
-    /// A boolean.
     Bool,
-    /// An object.
     Object(&'static Object),
-    /// A list.
     List(&'static List),
 }
 
@@ -35,14 +31,14 @@ pub struct Object {
     /// Lists of this object that share one space of keys: an entry in one removes its namesake from the others.
     pub shared: &'static [&'static str],
     /// How two of it merge.
-    pub merge: Merge,
+    pub merge: ObjectMergeMode,
     /// The rule that one of it must obey.
     pub(crate) rule: Rule,
 }
 
 /// How two objects of one kind merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merge {
+pub enum ObjectMergeMode {
     /// Field by field.
     Fields,
     /// Field by field, unless the child names a source: then the child's body is taken as a whole.
@@ -52,10 +48,8 @@ pub enum Merge {
 /// A field of an [`Object`].
 #[derive(Debug)]
 pub struct Field {
-    /// Its name.
     pub name: &'static str,
-    /// What may stand there.
-    pub kind: Kind,
+    pub kind: FieldType,
     /// The version that brought it.
     pub since: Version,
 }
@@ -63,24 +57,24 @@ pub struct Field {
 /// A list of the config.
 #[derive(Debug)]
 pub struct List {
-    /// What may stand in it.
-    pub item: Kind,
+    /// The type of its items.
+    pub item: FieldType,
     /// How two of it merge.
-    pub mode: Mode,
+    pub mode: ListMergeMode,
 }
 
 /// How two lists merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ListMergeMode {
     /// Entries with the same key become one, the rest follow.
     Keyed(KeyBy),
-    /// As [`Mode::Keyed`], but an entry without a value removes its namesake.
+    /// As [`ListMergeMode::Keyed`], but an entry without a value removes its namesake.
     Headers,
     /// One after the other, equal entries included.
     Concat,
 }
 
-/// What tells two entries of a list apart.
+/// What identifies an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyBy {
     /// A field of the entry.
@@ -123,98 +117,101 @@ impl KeyBy {
     }
 }
 
-const fn field(name: &'static str, kind: Kind, since: Version) -> Field {
+const fn field(name: &'static str, kind: FieldType, since: Version) -> Field {
     Field { name, kind, since }
 }
 
 const fn object(noun: &'static str, rule: Rule, fields: &'static [Field]) -> Object {
-    Object { noun, fields, shared: &[], merge: Merge::Fields, rule }
+    Object { noun, fields, shared: &[], merge: ObjectMergeMode::Fields, rule }
 }
 
 /// An object whose source, hash, compression and headers belong together.
 const fn body(noun: &'static str, fields: &'static [Field]) -> Object {
-    Object { noun, fields, shared: &[], merge: Merge::Body, rule: resource::resource }
+    Object { noun, fields, shared: &[], merge: ObjectMergeMode::Body, rule: resource::resource }
 }
 
 macro_rules! list {
     ($item:expr, $mode:expr) => {
-        Kind::List(&List { item: $item, mode: $mode })
+        FieldType::List(&List { item: $item, mode: $mode })
     };
 }
 
-const BY_TEXT: Mode = Mode::Keyed(KeyBy::Text);
-const BY_NAME: Mode = Mode::Keyed(KeyBy::Field("name"));
-const BY_PATH: Mode = Mode::Keyed(KeyBy::Field("path"));
-const BY_SOURCE: Mode = Mode::Keyed(KeyBy::Field("source"));
-const BY_DEVICE: Mode = Mode::Keyed(KeyBy::Field("device"));
+const BY_TEXT: ListMergeMode = ListMergeMode::Keyed(KeyBy::Text);
+const BY_NAME: ListMergeMode = ListMergeMode::Keyed(KeyBy::Field("name"));
+const BY_PATH: ListMergeMode = ListMergeMode::Keyed(KeyBy::Field("path"));
+const BY_SOURCE: ListMergeMode = ListMergeMode::Keyed(KeyBy::Field("source"));
+const BY_DEVICE: ListMergeMode = ListMergeMode::Keyed(KeyBy::Field("device"));
 
 /// A whole config.
 pub static CONFIG: Object = object(
     "config",
     unit::config,
     &[
-        field("ignition", Kind::Object(&IGNITION), V3_0),
-        field("kernelArguments", Kind::Object(&KERNEL_ARGUMENTS), V3_3),
-        field("passwd", Kind::Object(&PASSWD), V3_0),
-        field("storage", Kind::Object(&STORAGE), V3_0),
-        field("systemd", Kind::Object(&SYSTEMD), V3_0),
+        field("ignition", FieldType::Object(&IGNITION), V3_0),
+        field("kernelArguments", FieldType::Object(&KERNEL_ARGUMENTS), V3_3),
+        field("passwd", FieldType::Object(&PASSWD), V3_0),
+        field("storage", FieldType::Object(&STORAGE), V3_0),
+        field("systemd", FieldType::Object(&SYSTEMD), V3_0),
     ],
 );
 
 static IGNITION: Object = object(
     "ignition section",
-    nothing,
+    no_rule,
     &[
-        field("version", Kind::Str, V3_0),
-        field("config", Kind::Object(&IGNITION_CONFIG), V3_0),
-        field("proxy", Kind::Object(&PROXY), V3_1),
-        field("security", Kind::Object(&SECURITY), V3_0),
-        field("timeouts", Kind::Object(&TIMEOUTS), V3_0),
+        field("version", FieldType::Str, V3_0),
+        field("config", FieldType::Object(&IGNITION_CONFIG), V3_0),
+        field("proxy", FieldType::Object(&PROXY), V3_1),
+        field("security", FieldType::Object(&SECURITY), V3_0),
+        field("timeouts", FieldType::Object(&TIMEOUTS), V3_0),
     ],
 );
 
 static IGNITION_CONFIG: Object = object(
     "config references",
     resource::references,
-    &[field("merge", list!(Kind::Object(&REFERENCE), BY_SOURCE), V3_0), field("replace", Kind::Object(&REPLACE), V3_0)],
+    &[
+        field("merge", list!(FieldType::Object(&REFERENCE), BY_SOURCE), V3_0),
+        field("replace", FieldType::Object(&REPLACE), V3_0),
+    ],
 );
 
 static PROXY: Object = object(
     "proxy section",
     resource::proxy,
     &[
-        field("httpProxy", Kind::Str, V3_1),
-        field("httpsProxy", Kind::Str, V3_1),
-        field("noProxy", list!(Kind::Str, BY_TEXT), V3_1),
+        field("httpProxy", FieldType::Str, V3_1),
+        field("httpsProxy", FieldType::Str, V3_1),
+        field("noProxy", list!(FieldType::Str, BY_TEXT), V3_1),
     ],
 );
 
-static SECURITY: Object = object("security section", nothing, &[field("tls", Kind::Object(&TLS), V3_0)]);
+static SECURITY: Object = object("security section", no_rule, &[field("tls", FieldType::Object(&TLS), V3_0)]);
 
 static TLS: Object = object(
     "tls section",
     resource::tls,
-    &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE), BY_SOURCE), V3_0)],
+    &[field("certificateAuthorities", list!(FieldType::Object(&REFERENCE), BY_SOURCE), V3_0)],
 );
 
 static TIMEOUTS: Object = object(
     "timeouts section",
-    nothing,
-    &[field("httpResponseHeaders", Kind::Int, V3_0), field("httpTotal", Kind::Int, V3_0)],
+    no_rule,
+    &[field("httpResponseHeaders", FieldType::Int, V3_0), field("httpTotal", FieldType::Int, V3_0)],
 );
 
-const HEADERS: Kind = list!(Kind::Object(&HEADER), Mode::Headers);
+const HEADERS: FieldType = list!(FieldType::Object(&HEADER), ListMergeMode::Headers);
 
 static HEADER: Object =
-    object("header", resource::header, &[field("name", Kind::Str, V3_1), field("value", Kind::Str, V3_1)]);
+    object("header", resource::header, &[field("name", FieldType::Str, V3_1), field("value", FieldType::Str, V3_1)]);
 
-static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", Kind::Str, V3_0)]);
+static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", FieldType::Str, V3_0)]);
 
 const REFERENCE_FIELDS: &[Field] = &[
-    field("compression", Kind::Str, V3_1),
+    field("compression", FieldType::Str, V3_1),
     field("httpHeaders", HEADERS, V3_1),
-    field("source", Kind::Str, V3_0),
-    field("verification", Kind::Object(&VERIFICATION), V3_0),
+    field("source", FieldType::Str, V3_0),
+    field("verification", FieldType::Object(&VERIFICATION), V3_0),
 ];
 
 /// A reference to a config or a certificate, in a list keyed by source.
@@ -227,93 +224,94 @@ static REPLACE: Object = body("reference", REFERENCE_FIELDS);
 static BODY: Object = body(
     "contents",
     &[
-        field("compression", Kind::Str, V3_0),
+        field("compression", FieldType::Str, V3_0),
         field("httpHeaders", HEADERS, V3_1),
-        field("source", Kind::Str, V3_0),
-        field("verification", Kind::Object(&VERIFICATION), V3_0),
+        field("source", FieldType::Str, V3_0),
+        field("verification", FieldType::Object(&VERIFICATION), V3_0),
     ],
 );
 
 static KERNEL_ARGUMENTS: Object = Object {
     noun: "kernelArguments section",
     fields: &[
-        field("shouldExist", list!(Kind::Str, BY_TEXT), V3_3),
-        field("shouldNotExist", list!(Kind::Str, BY_TEXT), V3_3),
+        field("shouldExist", list!(FieldType::Str, BY_TEXT), V3_3),
+        field("shouldNotExist", list!(FieldType::Str, BY_TEXT), V3_3),
     ],
     shared: &["shouldExist", "shouldNotExist"],
-    merge: Merge::Fields,
-    rule: nothing,
+    merge: ObjectMergeMode::Fields,
+    rule: no_rule,
 };
 
 static PASSWD: Object = object(
     "passwd section",
-    nothing,
+    no_rule,
     &[
-        field("groups", list!(Kind::Object(&GROUP), BY_NAME), V3_0),
-        field("users", list!(Kind::Object(&USER), BY_NAME), V3_0),
+        field("groups", list!(FieldType::Object(&GROUP), BY_NAME), V3_0),
+        field("users", list!(FieldType::Object(&USER), BY_NAME), V3_0),
     ],
 );
 
 static GROUP: Object = object(
     "group",
-    nothing,
+    no_rule,
     &[
-        field("gid", Kind::Int, V3_0),
-        field("name", Kind::Str, V3_0),
-        field("passwordHash", Kind::Str, V3_0),
-        field("shouldExist", Kind::Bool, V3_2),
-        field("system", Kind::Bool, V3_0),
+        field("gid", FieldType::Int, V3_0),
+        field("name", FieldType::Str, V3_0),
+        field("passwordHash", FieldType::Str, V3_0),
+        field("shouldExist", FieldType::Bool, V3_2),
+        field("system", FieldType::Bool, V3_0),
     ],
 );
 
 static USER: Object = object(
     "user",
-    nothing,
+    no_rule,
     &[
-        field("gecos", Kind::Str, V3_0),
-        field("groups", list!(Kind::Str, BY_TEXT), V3_0),
-        field("homeDir", Kind::Str, V3_0),
-        field("name", Kind::Str, V3_0),
-        field("noCreateHome", Kind::Bool, V3_0),
-        field("noLogInit", Kind::Bool, V3_0),
-        field("noUserGroup", Kind::Bool, V3_0),
-        field("passwordHash", Kind::Str, V3_0),
-        field("primaryGroup", Kind::Str, V3_0),
-        field("shell", Kind::Str, V3_0),
-        field("shouldExist", Kind::Bool, V3_2),
-        field("sshAuthorizedKeys", list!(Kind::Str, BY_TEXT), V3_0),
-        field("system", Kind::Bool, V3_0),
-        field("uid", Kind::Int, V3_0),
+        field("gecos", FieldType::Str, V3_0),
+        field("groups", list!(FieldType::Str, BY_TEXT), V3_0),
+        field("homeDir", FieldType::Str, V3_0),
+        field("name", FieldType::Str, V3_0),
+        field("noCreateHome", FieldType::Bool, V3_0),
+        field("noLogInit", FieldType::Bool, V3_0),
+        field("noUserGroup", FieldType::Bool, V3_0),
+        field("passwordHash", FieldType::Str, V3_0),
+        field("primaryGroup", FieldType::Str, V3_0),
+        field("shell", FieldType::Str, V3_0),
+        field("shouldExist", FieldType::Bool, V3_2),
+        field("sshAuthorizedKeys", list!(FieldType::Str, BY_TEXT), V3_0),
+        field("system", FieldType::Bool, V3_0),
+        field("uid", FieldType::Int, V3_0),
     ],
 );
 
 static STORAGE: Object = Object {
     noun: "storage section",
     fields: &[
-        field("directories", list!(Kind::Object(&DIRECTORY), BY_PATH), V3_0),
-        field("disks", list!(Kind::Object(&DISK), BY_DEVICE), V3_0),
-        field("files", list!(Kind::Object(&FILE), BY_PATH), V3_0),
-        field("filesystems", list!(Kind::Object(&FILESYSTEM), BY_DEVICE), V3_0),
-        field("links", list!(Kind::Object(&LINK), BY_PATH), V3_0),
-        field("luks", list!(Kind::Object(&LUKS), BY_NAME), V3_2),
-        field("raid", list!(Kind::Object(&RAID), BY_NAME), V3_0),
+        field("directories", list!(FieldType::Object(&DIRECTORY), BY_PATH), V3_0),
+        field("disks", list!(FieldType::Object(&DISK), BY_DEVICE), V3_0),
+        field("files", list!(FieldType::Object(&FILE), BY_PATH), V3_0),
+        field("filesystems", list!(FieldType::Object(&FILESYSTEM), BY_DEVICE), V3_0),
+        field("links", list!(FieldType::Object(&LINK), BY_PATH), V3_0),
+        field("luks", list!(FieldType::Object(&LUKS), BY_NAME), V3_2),
+        field("raid", list!(FieldType::Object(&RAID), BY_NAME), V3_0),
     ],
     shared: &["directories", "files", "links"],
-    merge: Merge::Fields,
+    merge: ObjectMergeMode::Fields,
     rule: file::storage,
 };
 
-static OWNER: Object = object("owner", file::owner, &[field("id", Kind::Int, V3_0), field("name", Kind::Str, V3_0)]);
+static OWNER: Object =
+    object("owner", file::owner, &[field("id", FieldType::Int, V3_0), field("name", FieldType::Str, V3_0)]);
 
 static DIRECTORY: Object = object(
     "directory",
     file::directory,
     &[
-        field("group", Kind::Object(&OWNER), V3_0),
-        field("mode", Kind::Int, V3_0),
-        field("overwrite", Kind::Bool, V3_0),
-        field("path", Kind::Str, V3_0),
-        field("user", Kind::Object(&OWNER), V3_0),
+        field("group", FieldType::Object(&OWNER), V3_0),
+        field("mode", FieldType::Int, V3_0),
+        field("overwrite", FieldType::Bool, V3_0),
+        field("path", FieldType::Str, V3_0),
+        field("user", FieldType::Object(&OWNER), V3_0),
     ],
 );
 
@@ -321,13 +319,13 @@ static FILE: Object = object(
     "file",
     file::file,
     &[
-        field("append", list!(Kind::Object(&BODY), Mode::Concat), V3_0),
-        field("contents", Kind::Object(&BODY), V3_0),
-        field("group", Kind::Object(&OWNER), V3_0),
-        field("mode", Kind::Int, V3_0),
-        field("overwrite", Kind::Bool, V3_0),
-        field("path", Kind::Str, V3_0),
-        field("user", Kind::Object(&OWNER), V3_0),
+        field("append", list!(FieldType::Object(&BODY), ListMergeMode::Concat), V3_0),
+        field("contents", FieldType::Object(&BODY), V3_0),
+        field("group", FieldType::Object(&OWNER), V3_0),
+        field("mode", FieldType::Int, V3_0),
+        field("overwrite", FieldType::Bool, V3_0),
+        field("path", FieldType::Str, V3_0),
+        field("user", FieldType::Object(&OWNER), V3_0),
     ],
 );
 
@@ -335,12 +333,12 @@ static LINK: Object = object(
     "link",
     file::link,
     &[
-        field("group", Kind::Object(&OWNER), V3_0),
-        field("hard", Kind::Bool, V3_0),
-        field("overwrite", Kind::Bool, V3_0),
-        field("path", Kind::Str, V3_0),
-        field("target", Kind::Str, V3_0),
-        field("user", Kind::Object(&OWNER), V3_0),
+        field("group", FieldType::Object(&OWNER), V3_0),
+        field("hard", FieldType::Bool, V3_0),
+        field("overwrite", FieldType::Bool, V3_0),
+        field("path", FieldType::Str, V3_0),
+        field("target", FieldType::Str, V3_0),
+        field("user", FieldType::Object(&OWNER), V3_0),
     ],
 );
 
@@ -348,9 +346,9 @@ static DISK: Object = object(
     "disk",
     device::disk,
     &[
-        field("device", Kind::Str, V3_0),
-        field("partitions", list!(Kind::Object(&PARTITION), Mode::Keyed(KeyBy::Partition)), V3_0),
-        field("wipeTable", Kind::Bool, V3_0),
+        field("device", FieldType::Str, V3_0),
+        field("partitions", list!(FieldType::Object(&PARTITION), ListMergeMode::Keyed(KeyBy::Partition)), V3_0),
+        field("wipeTable", FieldType::Bool, V3_0),
     ],
 );
 
@@ -358,15 +356,15 @@ static PARTITION: Object = object(
     "partition",
     device::partition,
     &[
-        field("guid", Kind::Str, V3_0),
-        field("label", Kind::Str, V3_0),
-        field("number", Kind::Int, V3_0),
-        field("resize", Kind::Bool, V3_2),
-        field("shouldExist", Kind::Bool, V3_0),
-        field("sizeMiB", Kind::Int, V3_0),
-        field("startMiB", Kind::Int, V3_0),
-        field("typeGuid", Kind::Str, V3_0),
-        field("wipePartitionEntry", Kind::Bool, V3_0),
+        field("guid", FieldType::Str, V3_0),
+        field("label", FieldType::Str, V3_0),
+        field("number", FieldType::Int, V3_0),
+        field("resize", FieldType::Bool, V3_2),
+        field("shouldExist", FieldType::Bool, V3_0),
+        field("sizeMiB", FieldType::Int, V3_0),
+        field("startMiB", FieldType::Int, V3_0),
+        field("typeGuid", FieldType::Str, V3_0),
+        field("wipePartitionEntry", FieldType::Bool, V3_0),
     ],
 );
 
@@ -374,14 +372,14 @@ static FILESYSTEM: Object = object(
     "filesystem",
     device::filesystem,
     &[
-        field("device", Kind::Str, V3_0),
-        field("format", Kind::Str, V3_0),
-        field("label", Kind::Str, V3_0),
-        field("mountOptions", list!(Kind::Str, Mode::Concat), V3_1),
-        field("options", list!(Kind::Str, Mode::Concat), V3_0),
-        field("path", Kind::Str, V3_0),
-        field("uuid", Kind::Str, V3_0),
-        field("wipeFilesystem", Kind::Bool, V3_0),
+        field("device", FieldType::Str, V3_0),
+        field("format", FieldType::Str, V3_0),
+        field("label", FieldType::Str, V3_0),
+        field("mountOptions", list!(FieldType::Str, ListMergeMode::Concat), V3_1),
+        field("options", list!(FieldType::Str, ListMergeMode::Concat), V3_0),
+        field("path", FieldType::Str, V3_0),
+        field("uuid", FieldType::Str, V3_0),
+        field("wipeFilesystem", FieldType::Bool, V3_0),
     ],
 );
 
@@ -389,11 +387,11 @@ static RAID: Object = object(
     "raid",
     device::raid,
     &[
-        field("devices", list!(Kind::Str, BY_TEXT), V3_0),
-        field("level", Kind::Str, V3_0),
-        field("name", Kind::Str, V3_0),
-        field("options", list!(Kind::Str, Mode::Concat), V3_0),
-        field("spares", Kind::Int, V3_0),
+        field("devices", list!(FieldType::Str, BY_TEXT), V3_0),
+        field("level", FieldType::Str, V3_0),
+        field("name", FieldType::Str, V3_0),
+        field("options", list!(FieldType::Str, ListMergeMode::Concat), V3_0),
+        field("spares", FieldType::Int, V3_0),
     ],
 );
 
@@ -401,62 +399,70 @@ static LUKS: Object = object(
     "luks device",
     device::luks,
     &[
-        field("cex", Kind::Object(&CEX), V3_5),
-        field("clevis", Kind::Object(&CLEVIS), V3_2),
-        field("device", Kind::Str, V3_2),
-        field("discard", Kind::Bool, V3_4),
-        field("keyFile", Kind::Object(&BODY), V3_2),
-        field("label", Kind::Str, V3_2),
-        field("name", Kind::Str, V3_2),
-        field("openOptions", list!(Kind::Str, BY_TEXT), V3_4),
-        field("options", list!(Kind::Str, Mode::Concat), V3_2),
-        field("uuid", Kind::Str, V3_2),
-        field("wipeVolume", Kind::Bool, V3_2),
+        field("cex", FieldType::Object(&CEX), V3_5),
+        field("clevis", FieldType::Object(&CLEVIS), V3_2),
+        field("device", FieldType::Str, V3_2),
+        field("discard", FieldType::Bool, V3_4),
+        field("keyFile", FieldType::Object(&BODY), V3_2),
+        field("label", FieldType::Str, V3_2),
+        field("name", FieldType::Str, V3_2),
+        field("openOptions", list!(FieldType::Str, BY_TEXT), V3_4),
+        field("options", list!(FieldType::Str, ListMergeMode::Concat), V3_2),
+        field("uuid", FieldType::Str, V3_2),
+        field("wipeVolume", FieldType::Bool, V3_2),
     ],
 );
 
-static CEX: Object = object("cex section", nothing, &[field("enabled", Kind::Bool, V3_5)]);
+static CEX: Object = object("cex section", no_rule, &[field("enabled", FieldType::Bool, V3_5)]);
 
 static CLEVIS: Object = object(
     "clevis section",
-    nothing,
+    no_rule,
     &[
-        field("custom", Kind::Object(&CLEVIS_CUSTOM), V3_2),
-        field("tang", list!(Kind::Object(&TANG), Mode::Keyed(KeyBy::Field("url"))), V3_2),
-        field("threshold", Kind::Int, V3_2),
-        field("tpm2", Kind::Bool, V3_2),
+        field("custom", FieldType::Object(&CLEVIS_CUSTOM), V3_2),
+        field("tang", list!(FieldType::Object(&TANG), ListMergeMode::Keyed(KeyBy::Field("url"))), V3_2),
+        field("threshold", FieldType::Int, V3_2),
+        field("tpm2", FieldType::Bool, V3_2),
     ],
 );
 
 static CLEVIS_CUSTOM: Object = object(
     "custom clevis pin",
     device::clevis_custom,
-    &[field("config", Kind::Str, V3_2), field("needsNetwork", Kind::Bool, V3_2), field("pin", Kind::Str, V3_2)],
+    &[
+        field("config", FieldType::Str, V3_2),
+        field("needsNetwork", FieldType::Bool, V3_2),
+        field("pin", FieldType::Str, V3_2),
+    ],
 );
 
 static TANG: Object = object(
     "tang server",
     device::tang,
-    &[field("advertisement", Kind::Str, V3_4), field("thumbprint", Kind::Str, V3_2), field("url", Kind::Str, V3_2)],
+    &[
+        field("advertisement", FieldType::Str, V3_4),
+        field("thumbprint", FieldType::Str, V3_2),
+        field("url", FieldType::Str, V3_2),
+    ],
 );
 
 static SYSTEMD: Object =
-    object("systemd section", unit::systemd, &[field("units", list!(Kind::Object(&UNIT), BY_NAME), V3_0)]);
+    object("systemd section", unit::systemd, &[field("units", list!(FieldType::Object(&UNIT), BY_NAME), V3_0)]);
 
 static UNIT: Object = object(
     "unit",
     unit::unit,
     &[
-        field("contents", Kind::Str, V3_0),
-        field("dropins", list!(Kind::Object(&DROPIN), BY_NAME), V3_0),
-        field("enabled", Kind::Bool, V3_0),
-        field("mask", Kind::Bool, V3_0),
-        field("name", Kind::Str, V3_0),
+        field("contents", FieldType::Str, V3_0),
+        field("dropins", list!(FieldType::Object(&DROPIN), BY_NAME), V3_0),
+        field("enabled", FieldType::Bool, V3_0),
+        field("mask", FieldType::Bool, V3_0),
+        field("name", FieldType::Str, V3_0),
     ],
 );
 
 static DROPIN: Object =
-    object("drop-in", unit::dropin, &[field("contents", Kind::Str, V3_0), field("name", Kind::Str, V3_0)]);
+    object("drop-in", unit::dropin, &[field("contents", FieldType::Str, V3_0), field("name", FieldType::Str, V3_0)]);
 
 #[cfg(test)]
 mod tests {
@@ -466,18 +472,18 @@ mod tests {
 
     /// Every object of the table, once.
     fn objects() -> Vec<&'static Object> {
-        fn walk(kind: &Kind, seen: &mut HashSet<usize>, out: &mut Vec<&'static Object>) {
+        fn walk(kind: &FieldType, seen: &mut HashSet<usize>, out: &mut Vec<&'static Object>) {
             match kind {
-                Kind::Object(object) if seen.insert(std::ptr::from_ref(*object).addr()) => {
+                FieldType::Object(object) if seen.insert(std::ptr::from_ref(*object).addr()) => {
                     out.push(object);
                     object.fields.iter().for_each(|field| walk(&field.kind, seen, out));
                 }
-                Kind::List(list) => walk(&list.item, seen, out),
+                FieldType::List(list) => walk(&list.item, seen, out),
                 _ => {}
             }
         }
         let mut out = Vec::new();
-        walk(&Kind::Object(&CONFIG), &mut HashSet::new(), &mut out);
+        walk(&FieldType::Object(&CONFIG), &mut HashSet::new(), &mut out);
         out
     }
 
@@ -488,12 +494,15 @@ mod tests {
                 object.fields.iter().map(|field| field.name).filter(|name| *name != "version").collect();
             assert!(names.is_sorted(), "{}: {names:?}", object.noun);
             for shared in object.shared {
-                assert!(matches!(object.field(shared).unwrap().kind, Kind::List(_)));
+                assert!(matches!(object.field(shared).unwrap().kind, FieldType::List(_)));
             }
             for field in object.fields {
-                if let Kind::List(List { item: Kind::Object(item), mode: Mode::Keyed(KeyBy::Field(key)) }) = &field.kind
+                if let FieldType::List(List {
+                    item: FieldType::Object(item),
+                    mode: ListMergeMode::Keyed(KeyBy::Field(key)),
+                }) = &field.kind
                 {
-                    assert!(matches!(item.field(key).unwrap().kind, Kind::Str), "{}.{}", object.noun, field.name);
+                    assert!(matches!(item.field(key).unwrap().kind, FieldType::Str), "{}.{}", object.noun, field.name);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Brings a config into shape: types checked, `null` and unknown keys taken out, empty objects and lists left out.
+//! Shape checks: types are checked; `null`, unknown keys, empty objects and lists are removed.
 //!
 //! After this a config of any 3.x version is a tree that the [schema](crate::schema) describes, so the rules that
 //! follow look at values and never at types.
@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use crate::node::{Map, Node, Value, quote};
-use crate::problem::{Place, Report, WRONG_TYPE};
-use crate::schema::{Field, Kind, Object};
+use crate::problem::{PathRef, Report, WRONG_TYPE};
+use crate::schema::{Field, FieldType, Object};
 use crate::spelling;
 use crate::version::Version;
 
@@ -19,44 +19,44 @@ pub(crate) fn conform<'t>(
     version: Version,
     report: &mut Report,
 ) -> Node<'t> {
-    conform_value(config, &Kind::Object(object), version, &Place::ROOT, report)
+    conform_value(config, &FieldType::Object(object), version, &PathRef::ROOT, report)
         .unwrap_or(Node { value: Value::Map(Map::default()), origin: config.origin })
 }
 
 /// A value in shape; `None` when nothing of it is left.
 fn conform_value<'t>(
     node: &'t Node<'_>,
-    kind: &Kind,
+    kind: &FieldType,
     version: Version,
-    place: &Place<'_>,
+    place: &PathRef<'_>,
     report: &mut Report,
 ) -> Option<Node<'t>> {
     let (value, accepted) = match (kind, &node.value) {
-        (Kind::Str, Value::Str(text)) => (Some(Value::Str(Cow::Borrowed(text.as_ref()))), ""),
-        (Kind::Bool, Value::Bool(flag)) => (Some(Value::Bool(*flag)), ""),
-        (Kind::Int, Value::Int(number)) => (Some(Value::Int(*number)), ""),
-        (Kind::Object(object), Value::Map(map)) => {
+        (FieldType::Str, Value::Str(text)) => (Some(Value::Str(Cow::Borrowed(text.as_ref()))), ""),
+        (FieldType::Bool, Value::Bool(flag)) => (Some(Value::Bool(*flag)), ""),
+        (FieldType::Int, Value::Int(number)) => (Some(Value::Int(*number)), ""),
+        (FieldType::Object(object), Value::Map(map)) => {
             let map = conform_map(map, object, version, place, report);
-            // In 2.x an empty object is not the same as none: `"create": {}` excludes what may stand beside it.
+            // In 2.x an empty object is not the same as none: `"create": {}` excludes other fields beside it.
             ((!map.is_empty() || version.is_v2()).then_some(Value::Map(map)), "")
         }
-        (Kind::List(list), Value::List(items)) => {
+        (FieldType::List(list), Value::List(items)) => {
             let shaped = |(index, item): (usize, &'t Node<'_>)| {
                 // An entry is never dropped, however empty: places in the list must stay what the author sees.
                 if item.is_null() {
-                    return Node { value: neutral(&list.item), origin: item.origin };
+                    return Node { value: placeholder(&list.item), origin: item.origin };
                 }
                 conform_value(item, &list.item, version, &place.index(index), report)
-                    .unwrap_or(Node { value: neutral(&list.item), origin: item.origin })
+                    .unwrap_or(Node { value: placeholder(&list.item), origin: item.origin })
             };
             let items: Vec<_> = items.iter().enumerate().map(shaped).collect();
             ((!items.is_empty()).then_some(Value::List(items)), "")
         }
-        (Kind::Str, _) => (None, "a string"),
-        (Kind::Bool, _) => (None, "true or false"),
-        (Kind::Int, _) => (None, "a whole number"),
-        (Kind::Object(_), _) => (None, "an object"),
-        (Kind::List(_), _) => (None, "a list"),
+        (FieldType::Str, _) => (None, "a string"),
+        (FieldType::Bool, _) => (None, "true or false"),
+        (FieldType::Int, _) => (None, "a whole number"),
+        (FieldType::Object(_), _) => (None, "an object"),
+        (FieldType::List(_), _) => (None, "a list"),
     };
     if !accepted.is_empty() {
         let message = format!("found {}; accepted is {accepted}{}", node.describe(), advice(kind, &node.value));
@@ -66,9 +66,9 @@ fn conform_value<'t>(
 }
 
 /// How to write what was probably meant by a value of the wrong type.
-fn advice(kind: &Kind, value: &Value<'_>) -> String {
+fn advice(kind: &FieldType, value: &Value<'_>) -> String {
     match (kind, value) {
-        (Kind::Int, Value::Str(text)) => {
+        (FieldType::Int, Value::Str(text)) => {
             let digits = text.strip_prefix("0o").or_else(|| text.strip_prefix('0')).unwrap_or_default();
             match (i64::from_str_radix(digits, 8), text.parse::<i64>()) {
                 (Ok(number), _) => format!(": write 0{digits} in YAML or {number} in JSON, without quotes"),
@@ -76,15 +76,15 @@ fn advice(kind: &Kind, value: &Value<'_>) -> String {
                 _ => String::new(),
             }
         }
-        (Kind::Int, Value::Float(number)) if number.fract() == 0.0 => {
+        (FieldType::Int, Value::Float(number)) if number.fract() == 0.0 => {
             ", without a point; one that starts with 0 is octal and has no 8 or 9".to_owned()
         }
-        (Kind::Bool, Value::Str(_)) => ", without quotes".to_owned(),
-        (Kind::Str, Value::Int(_) | Value::Float(_) | Value::Bool(_)) => ": put it in quotes".to_owned(),
-        (Kind::List(_), Value::Str(_) | Value::Int(_) | Value::Map(_)) => {
+        (FieldType::Bool, Value::Str(_)) => ", without quotes".to_owned(),
+        (FieldType::Str, Value::Int(_) | Value::Float(_) | Value::Bool(_)) => ": put it in quotes".to_owned(),
+        (FieldType::List(_), Value::Str(_) | Value::Int(_) | Value::Map(_)) => {
             ", also of one: put \"- \" before it in YAML or brackets around it in JSON".to_owned()
         }
-        (Kind::Object(object), Value::Str(_) | Value::List(_)) => {
+        (FieldType::Object(object), Value::Str(_) | Value::List(_)) => {
             const LISTED: usize = 8;
             let names: Vec<_> = object.fields.iter().map(|field| field.name).take(LISTED).collect();
             let more = if object.fields.len() > LISTED { ", …" } else { "" };
@@ -94,11 +94,11 @@ fn advice(kind: &Kind, value: &Value<'_>) -> String {
     }
 }
 
-/// What stands for an entry of the wrong type, so that the rules go on and one run shows every mistake.
-fn neutral(kind: &Kind) -> Value<'static> {
+/// Placeholder for an entry of the wrong type, so that the rules go on and one run shows every mistake.
+fn placeholder(kind: &FieldType) -> Value<'static> {
     match kind {
-        Kind::Object(_) => Value::Map(Map::default()),
-        Kind::List(_) => Value::List(Vec::new()),
+        FieldType::Object(_) => Value::Map(Map::default()),
+        FieldType::List(_) => Value::List(Vec::new()),
         _ => Value::Str(Cow::Borrowed("")),
     }
 }
@@ -107,7 +107,7 @@ fn conform_map<'t>(
     map: &'t Map<'_>,
     object: &'static Object,
     version: Version,
-    place: &Place<'_>,
+    place: &PathRef<'_>,
     report: &mut Report,
 ) -> Map<'t> {
     let most = map.0.len().min(object.fields.len());
@@ -122,8 +122,8 @@ fn conform_map<'t>(
         let field = field.filter(|field| field.since <= version || field.name == key);
         if let Some(field) = field.filter(|field| field.since <= version) {
             if let Some((_, first, node)) = taken.iter().find(|(name, ..)| std::ptr::eq(*name, field.name)) {
-                // Differs: Ignition's reader takes the last of them, because Go's does; which one the author means cannot
-                // be known, and what is checked must be what the machine gets.
+                // Differs: Ignition's reader takes the last of them, because Go's does; which one the author means
+                // cannot be known, and what is checked must be what the machine gets.
                 let message = format!("the key {:?} is given twice, as {first:?} and {key:?}; keep one", field.name);
                 report.clash(&here, child, &[node], "key-twice", message);
                 continue;
@@ -134,13 +134,13 @@ fn conform_map<'t>(
             && field.name != key
         {
             // Compat: Ignition's reader takes a key in any case. What worked on machines so far goes on working.
-            // Differs: it also takes letters that fold to the same one (`ſ`, the Kelvin sign), because Go does; nobody
-            // writes them but to deceive.
+            // Differs: it also takes letters that fold to the same one (`ſ`, the Kelvin sign), because Go does; they
+            // are only written to deceive.
             let message = format!("{key:?} is taken as {:?}; write it that way", field.name);
             report.warn(&here, child, "key-case", message);
         }
         match field {
-            // `null` is "not set" wherever a field may stand.
+            // `null` means "not set" for every field.
             Some(field) if field.since <= version && child.is_null() => {}
             Some(field) if field.since <= version => {
                 if let Some(child) = conform_value(child, &field.kind, version, &here, report) {
@@ -172,9 +172,9 @@ fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Versi
         return format!("{key} exists only from version {since} on and is dropped from this {version} config");
     }
     let known: Vec<_> = object.fields.iter().filter(|field| field.since <= version).collect();
-    // A key that was indented too little stands beside the object that it belongs to.
+    // A key that was indented too little is beside the object that it belongs to.
     let holds = |field: &&&Field| match &field.kind {
-        Kind::Object(object) => object.fields.iter().any(|below| below.name == key && below.since <= version),
+        FieldType::Object(object) => object.fields.iter().any(|below| below.name == key && below.since <= version),
         _ => false,
     };
     let names = || known.iter().map(|field| field.name);
@@ -338,9 +338,9 @@ mod tests {
     #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
     #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]
     #[case::strange(r#"{"storage":{"tapes":[]}}"#, "a storage section has directories, disks, ")]
-    fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] said: &str) {
+    fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] expected: &str) {
         let (_, problems) = shaped(text, Version::V3_5);
-        assert!(problems[0].contains(&format!(" is dropped; {said}")), "{problems:?}");
+        assert!(problems[0].contains(&format!(" is dropped; {expected}")), "{problems:?}");
     }
 
     #[rstest]
@@ -353,9 +353,9 @@ mod tests {
         r#"{"storage":{"files":[{"contents":"hi"}]}}"#,
         "an object with keys such as compression, httpHeaders, source"
     )]
-    fn a_wrong_type_is_answered_with_what_to_write(#[case] text: &str, #[case] said: &str) {
+    fn a_wrong_type_is_answered_with_what_to_write(#[case] text: &str, #[case] expected: &str) {
         let (_, problems) = shaped(text, Version::V3_5);
-        assert!(problems[0].contains(said), "{problems:?}");
+        assert!(problems[0].contains(expected), "{problems:?}");
     }
 
     #[test]

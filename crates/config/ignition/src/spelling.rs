@@ -1,9 +1,9 @@
-//! What somebody meant who wrote a word that nobody knows: the nearest of those that are known.
+//! Spelling suggestions: the known word that is nearest to an unknown one.
 
 /// Longer words are not compared: no name in a manifest is that long, and comparing costs the product of the lengths.
-const LONGEST: usize = 64;
+const MAX_WORD_LENGTH: usize = 64;
 
-/// The known word that a misspelt one stands for, if one is near enough. The case of letters counts for nothing.
+/// The known word that is nearest to a misspelt one, if one is near enough. Case is ignored.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = lower(word)?;
     // In a short word every slip of the finger is a good part of it.
@@ -18,10 +18,11 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 }
 
 fn lower(word: &str) -> Option<Vec<char>> {
-    (word.len() <= LONGEST).then(|| word.chars().flat_map(char::to_lowercase).collect())
+    (word.len() <= MAX_WORD_LENGTH).then(|| word.chars().flat_map(char::to_lowercase).collect())
 }
 
-/// How many letters must be put in, left out, changed, or swapped with their neighbour to get from one word to the other.
+/// How many letters must be put in, left out, changed, or swapped with their neighbour to get from one word to the
+/// other.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut before = vec![0; to.len() + 1];
     let mut above: Vec<usize> = (0..=to.len()).collect();

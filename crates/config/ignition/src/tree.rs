@@ -1,4 +1,4 @@
-//! Values at paths of a filesystem, found for everything that lies below them.
+//! Path tree: values at paths of a filesystem, looked up for everything below them.
 
 use foldhash::{HashMap, HashMapExt as _};
 

@@ -1,4 +1,4 @@
-//! The syntax of systemd unit files, as far as a config is checked for it.
+//! Syntax of systemd unit files, as far as configs are checked for it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub enum UnitError {
         line: usize,
     },
     /// Something follows the `]` of a section header.
-    #[error("line {line}: found {found:?} behind the section header; it stands alone on its line")]
+    #[error("line {line}: found {found:?} behind the section header; a header must be alone on its line")]
     AfterSection {
         /// The line, counted from 1.
         line: usize,

@@ -1,5 +1,4 @@
-//! URLs as far as a config is checked for them: what Go's `net/url` refuses, the machine's Ignition refuses too. And URLs
-//! as far as they may be shown.
+//! URLs: checked as Go's `net/url` does, because the machine's Ignition uses that, and redacted for messages.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ pub(crate) fn quote_any(text: &str) -> String {
 ///
 /// The text need not be a URL: those that are refused are the ones that are shown most. In doubt more is left out.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    const LEFT_OUT: char = '…';
+    const ELLIPSIS: char = '…';
     const SCHEMES: [&str; 5] = ["http", "https", "tftp", "s3", "gs"];
     if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) || !text.contains(['@', '?', '#']) {
         return Cow::Borrowed(text);
@@ -33,7 +32,7 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     // then nothing is where it seems to be; nor is it where a user's name looks like a scheme.
     let is_user = !name.is_empty() && !SCHEMES.contains(&&*name);
     if rest.contains('@') && !has_host || behind.contains('@') && (is_user || authority.contains(':')) {
-        return Cow::Owned(format!("{scheme}{LEFT_OUT}"));
+        return Cow::Owned(format!("{scheme}{ELLIPSIS}"));
     }
     let rest = authority.rfind('@').map_or(rest, |at| &rest[at + 1..]);
     let mut out = scheme.to_owned();
@@ -47,10 +46,10 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
             Some((name, _)) => {
                 out.push_str(name);
                 out.push('=');
-                out.push(LEFT_OUT);
+                out.push(ELLIPSIS);
             }
             // A name alone may be the token itself.
-            None if !pair.is_empty() && pair != "versionId" => out.push(LEFT_OUT),
+            None if !pair.is_empty() && pair != "versionId" => out.push(ELLIPSIS),
             None => out.push_str(pair),
         }
     }
@@ -154,7 +153,7 @@ fn is_authority(text: &str, scheme: &str) -> bool {
     port_ok && name.chars().all(is_host) && escapes_ok
 }
 
-/// What may stand in brackets: an IPv6 address, perhaps with a zone.
+/// The text in brackets: an IPv6 address, perhaps with a zone.
 fn is_address(text: &str) -> bool {
     let (address, zone) = text.split_once("%25").map_or((text, None), |(address, zone)| (address, Some(zone)));
     address.parse::<std::net::Ipv6Addr>().is_ok() && zone != Some("")

@@ -21,19 +21,13 @@ pub enum Version {
 pub enum VersionError {
     /// The text is not a version at all.
     #[error("invalid version: {found} is not a version; accepted are {}", accepted())]
-    Invalid {
-        /// What stands there.
-        found: String,
-    },
+    Invalid { found: String },
     /// There is no version.
     #[error("invalid version: ignition.version is missing; accepted are {}", accepted())]
     Missing,
-    /// A version that exists or may exist one day, but that is not spoken here.
+    /// A version that exists or may exist one day, but is not supported.
     #[error("unknown version {}; accepted are {}", crate::url::quote_any(found), accepted())]
-    Unknown {
-        /// What stands there.
-        found: String,
-    },
+    Unknown { found: String },
 }
 
 fn accepted() -> String {
@@ -61,7 +55,7 @@ impl Version {
     /// The version that everything is translated to before it is merged.
     pub const INTERNAL: Version = Version::V3_5;
 
-    /// The version as it stands in a config.
+    /// The version as it is written in a config.
     pub const fn as_str(self) -> &'static str {
         match self {
             Version::V2_0 => "2.0.0",
@@ -78,7 +72,8 @@ impl Version {
 
     /// Reads a version. Only the exact texts of [`Version::ALL`] are known: `3.5.1` or `3.5.0-experimental` are not.
     ///
-    /// Differs: `3.05.0` and `3.5.0-` are not known either, because they are slips; upstream's reader takes them for 3.5.0.
+    /// Differs: `3.05.0` and `3.5.0-` are not known either, because they are slips; upstream's reader takes them for
+    /// 3.5.0.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if let Some(version) = Version::ALL.into_iter().find(|version| version.as_str() == text) {
             return Ok(version);

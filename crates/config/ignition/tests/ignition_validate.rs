@@ -1,4 +1,4 @@
-//! The real validator of Debian's package `ignition` has the last word: it accepts what we bring down, and judges as we
+//! Compares with the real validator of Debian's package `ignition`: it accepts what we bring down, and judges as we
 //! do.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.

@@ -176,10 +176,10 @@ fn chains_of_configs_are_read_and_merged_as_upstream_does() {
             covers: |row, ours| {
                 let is_lost = |key: &str, _: &Value| key == "advertisement";
                 let inputs = row["in"].as_array().unwrap();
-                let said: BTreeMap<_, _> = inputs.iter().flat_map(advertisements).collect();
+                let written: BTreeMap<_, _> = inputs.iter().flat_map(advertisements).collect();
                 ours.as_ref().is_ok_and(|ours| {
-                    advertisements(ours) == said
-                        && advertisements(&row["out"]).len() < said.len()
+                    advertisements(ours) == written
+                        && advertisements(&row["out"]).len() < written.len()
                         && recorded::without(ours, &is_lost) == recorded::without(&row["out"], &is_lost)
                 })
             },

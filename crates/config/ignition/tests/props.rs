@@ -1,4 +1,4 @@
-//! What holds for every config: merging, translating, comparing and tracing, over random inputs.
+//! Properties of every config: merging, translating, comparing and tracing, over random inputs.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use seaworthy_ignition::diff::{Entry, What};
+use seaworthy_ignition::diff::{ChangeKind, Entry};
 use seaworthy_ignition::path::Step;
-use seaworthy_ignition::schema::{CONFIG, Kind, Mode};
+use seaworthy_ignition::schema::{CONFIG, FieldType, ListMergeMode};
 use seaworthy_ignition::{
     Change, Node, Origin, Path, Severity, Version, check, data_url, diff, locate, merge, parse, translate_down, unit,
 };
@@ -220,7 +220,7 @@ proptest! {
     }
 }
 
-/// Files and units stand the other way round after each way up.
+/// Files and units are in reverse order after each up-conversion.
 fn turned(config: &Value) -> Value {
     let mut config = config.clone();
     for list in ["/storage/files", "/systemd/units"] {
@@ -251,7 +251,7 @@ fn leaves<'n, 't>(node: &'n Node<'t>, path: Path, out: &mut Vec<(Path, &'n Node<
     }
 }
 
-/// Checks that each leaf of what the inputs merge to was written in one of them; `made` tells what a conversion fills in.
+/// Checks that each leaf of what the inputs merge to was written in one of them; `made` is what a conversion fills in.
 fn check_origins(inputs: &[Value], made: impl Fn(&Path, &Node<'_>) -> bool) -> Result<(), TestCaseError> {
     let mut documents: Vec<Node<'_>> = inputs.iter().map(Node::from_json).collect();
     documents.iter_mut().zip(0..).for_each(|(document, number)| document.number(number));
@@ -297,41 +297,43 @@ proptest! {
 
 // Comparing.
 
-/// A config as a table from places to values. Entries of keyed lists stand there by key, so their order is gone.
+/// A config as a table from places to values. Entries of keyed lists are named by key, so their order is gone.
 type Table = BTreeMap<Vec<String>, Value>;
 
 fn table(config: &Node<'_>) -> Table {
     let mut table = Table::new();
-    fill(config, &Kind::Object(&CONFIG), &[], &mut table);
+    fill(config, &FieldType::Object(&CONFIG), &[], &mut table);
     table
 }
 
-fn fill(node: &Node<'_>, kind: &Kind, place: &[String], table: &mut Table) {
+fn fill(node: &Node<'_>, kind: &FieldType, place: &[String], table: &mut Table) {
     let below = |name: &str| [place, &[name.to_owned()]].concat();
     match (kind, node.as_map(), node.as_list()) {
-        (Kind::Object(object), Some(map), _) => {
+        (FieldType::Object(object), Some(map), _) => {
             for (key, child) in map.iter() {
                 if let Some(field) = object.field(key) {
                     fill(child, &field.kind, &below(key), table);
                 }
             }
         }
-        (Kind::List(list), _, Some(items)) => match list.mode {
-            Mode::Concat => drop(table.insert(place.to_vec(), node.to_json())),
-            Mode::Keyed(key_by) => {
+        (FieldType::List(list), _, Some(items)) => match list.mode {
+            ListMergeMode::Concat => drop(table.insert(place.to_vec(), node.to_json())),
+            ListMergeMode::Keyed(key_by) => {
                 items.iter().for_each(|item| fill(item, &list.item, &below(&key_by.key_of(item)), table))
             }
-            Mode::Headers => items.iter().for_each(|item| fill(item, &list.item, &below(item.text_of("name")), table)),
+            ListMergeMode::Headers => {
+                items.iter().for_each(|item| fill(item, &list.item, &below(item.text_of("name")), table))
+            }
         },
         _ => drop(table.insert(place.to_vec(), node.to_json())),
     }
 }
 
 /// The kind of the value at a place.
-fn kind_at(place: &[String]) -> Kind {
-    place.iter().fold(Kind::Object(&CONFIG), |kind, step| match kind {
-        Kind::Object(object) => object.field(step).unwrap().kind,
-        Kind::List(list) => list.item,
+fn kind_at(place: &[String]) -> FieldType {
+    place.iter().fold(FieldType::Object(&CONFIG), |kind, step| match kind {
+        FieldType::Object(object) => object.field(step).unwrap().kind,
+        FieldType::List(list) => list.item,
         leaf => leaf,
     })
 }
@@ -373,14 +375,14 @@ fn apply(mut table: Table, changes: &[Change<'_>]) -> Table {
         };
         let here = place(change.list);
         match &change.what {
-            What::Added(new) => set(&here, Some(new)),
-            What::Removed(_) => set(&here, None),
-            What::Moved { from, to, new, .. } => {
+            ChangeKind::Added(new) => set(&here, Some(new)),
+            ChangeKind::Removed(_) => set(&here, None),
+            ChangeKind::Moved { from, to, new, .. } => {
                 assert_eq!(*to, change.list);
                 set(&place(from), None);
                 set(&here, Some(new));
             }
-            What::Changed { fields, .. } => {
+            ChangeKind::Changed { fields, .. } => {
                 for field in fields {
                     set(&[here.clone(), keys(&field.path)].concat(), field.new);
                 }
@@ -415,7 +417,7 @@ proptest! {
         prop_assert_eq!(apply(table(&old), &changes), table(&new));
         prop_assert_eq!(changes.is_empty(), table(&old) == table(&new));
         for change in &changes {
-            if let What::Changed { fields, .. } = &change.what {
+            if let ChangeKind::Changed { fields, .. } = &change.what {
                 prop_assert!(!fields.is_empty());
                 for field in fields {
                     prop_assert!(field.old != field.new, "{} {}", change.entry, field.path);

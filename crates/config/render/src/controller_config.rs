@@ -1,4 +1,4 @@
-//! What rendering takes from the ControllerConfig and from the controller itself.
+//! Inputs of rendering from the ControllerConfig, the OSImageStream and the controller itself.
 
 use std::collections::BTreeMap;
 
@@ -50,13 +50,13 @@ impl ControllerConfig {
     }
 }
 
-/// Who renders.
+/// The controller that renders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Controller {
     /// The build, written on everything that is generated.
     pub build: String,
     /// Whether inputs of another build and a ControllerConfig of another version are refused. A cluster refuses them,
-    /// because they are about to be written anew; whoever looks at a dump wants to see what it gives.
+    /// because they are about to be rewritten; rendering a dump shows what they give.
     pub refuses_skew: bool,
     /// The version that the ControllerConfig must have been written by.
     pub version: String,
@@ -78,14 +78,13 @@ pub struct OsImageStreams {
 /// An OS image and its extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OsImages {
-    /// The OS.
     pub os: String,
-    /// Its extensions.
     pub extensions: String,
 }
 
 impl OsImageStreams {
-    /// Takes a manifest of the kind OSImageStream. The error is everything that is wrong with what rendering takes from it.
+    /// Takes a manifest of the kind OSImageStream. The error is everything that is wrong with what rendering takes from
+    /// it.
     pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
         let mut inspection = Inspection::new("OSImageStream", "wrong-type", object);
         let path = Path::of(&["status"]);

@@ -1,13 +1,13 @@
-//! The fields of a MachineConfig's spec beside the Ignition config: how those of all inputs become one.
+//! Spec fields of a MachineConfig other than the Ignition config, merged over all inputs of a pool.
 
 use std::borrow::Cow;
 
 use seaworthy_ignition::Severity;
-use seaworthy_ignition::merge::{Event, EventKind};
+use seaworthy_ignition::merge::{MergeEvent, MergeEventKind};
 use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
 
 use crate::controller_config::OsImageStreams;
-use crate::finding::{Finding, Place};
+use crate::finding::{FieldLocation, Finding};
 use crate::locator::Locator;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
@@ -30,7 +30,7 @@ impl<'r> Fields<'r> {
         pool: &Pool,
         inputs: &[&'r Prepared<'t>],
         context: &Context,
-        events: &mut Vec<Event>,
+        events: &mut Vec<MergeEvent>,
         findings: &mut Vec<Finding>,
     ) -> Self {
         let default_images = default_images(pool, context).unwrap_or_else(|finding| {
@@ -90,8 +90,8 @@ impl<'r> Fields<'r> {
             });
         }
         if let (true, Some(stream)) = (fields.image_overridden, &pool.os_image_stream) {
-            let mut places: Vec<Place> = locator.place(fields.os_image.origin).into_iter().collect();
-            places.push(Place::pool(&pool.name, "spec.osImageStream.name"));
+            let mut places: Vec<FieldLocation> = locator.place(fields.os_image.origin).into_iter().collect();
+            places.push(FieldLocation::pool(&pool.name, "spec.osImageStream.name"));
             findings.push(Finding {
                 severity: Severity::Error,
                 code: "os-image-and-stream",
@@ -123,10 +123,10 @@ impl<'r> Fields<'r> {
     }
 }
 
-fn replace<'r>(old: &mut Node<'r>, new: Node<'r>, events: &mut Vec<Event>) {
+fn replace<'r>(old: &mut Node<'r>, new: Node<'r>, events: &mut Vec<MergeEvent>) {
     if old.origin.is_some() {
-        let kind = if *old == new { EventKind::Repeated } else { EventKind::Replaced };
-        events.push(Event { kind, winner: new.origin, loser: old.origin });
+        let kind = if *old == new { MergeEventKind::Repeated } else { MergeEventKind::Replaced };
+        events.push(MergeEvent { kind, winner: new.origin, loser: old.origin });
     }
     *old = new;
 }
@@ -145,7 +145,7 @@ fn default_images(pool: &Pool, context: &Context) -> Result<(String, String), Fi
             code: "unknown-stream",
             pool: Some(pool.name.clone()),
             subject: "osImageURL".to_owned(),
-            places: vec![Place::pool(&pool.name, "spec.osImageStream.name")],
+            places: vec![FieldLocation::pool(&pool.name, "spec.osImageStream.name")],
             message: format!(
                 "there is no OS image stream {}; accepted are {}",
                 quote(stream),

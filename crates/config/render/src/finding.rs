@@ -1,4 +1,4 @@
-//! What rendering has to say: mistakes, and things worth knowing, each with the objects and the places involved.
+//! Findings: errors, warnings and notes about inputs and results, each with the objects and fields involved.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use seaworthy_ignition::path::Step;
 use seaworthy_ignition::{Node, Path, Problem, Severity};
 use serde::Serialize;
 
-/// One thing to say about the inputs or the result. Findings never change the result; those with the severity `error`
-/// say why there is none.
+/// One fact about the inputs or the result. Findings never change the result; those with the severity `error` are the
+/// reasons why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
@@ -19,15 +19,15 @@ pub struct Finding {
     /// What it is about in the result: a file's path, a unit, a field. Empty when the places say it all.
     pub subject: String,
     /// The places in the inputs, the deciding one first.
-    pub places: Vec<Place>,
+    pub places: Vec<FieldLocation>,
     /// What was found, what is accepted, and what to do.
     pub message: String,
 }
 
-/// A place in an input.
+/// A field of an input object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct FieldLocation {
     /// The kind of the object.
     pub kind: &'static str,
     /// The object's name.
@@ -39,19 +39,19 @@ pub struct Place {
     pub remote: Option<String>,
 }
 
-impl Place {
+impl FieldLocation {
     /// A place in a MachineConfig.
     pub fn machine_config(name: impl Into<String>, path: &Path) -> Self {
-        Place { kind: "MachineConfig", name: name.into(), path: path.to_string(), remote: None }
+        FieldLocation { kind: "MachineConfig", name: name.into(), path: path.to_string(), remote: None }
     }
 
     /// A place in a pool.
     pub fn pool(name: impl Into<String>, path: &str) -> Self {
-        Place { kind: "MachineConfigPool", name: name.into(), path: path.to_owned(), remote: None }
+        FieldLocation { kind: "MachineConfigPool", name: name.into(), path: path.to_owned(), remote: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FieldLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)?;
         if !self.path.is_empty() && self.path != "$" {
@@ -98,7 +98,7 @@ impl Finding {
             code: problem.code,
             pool: None,
             subject: String::new(),
-            places: vec![Place::machine_config(machine_config, &path)],
+            places: vec![FieldLocation::machine_config(machine_config, &path)],
             message: problem.message.clone(),
         }
     }

@@ -1,22 +1,22 @@
-//! What is worth knowing about a rendered config although it is valid.
+//! Findings about a valid rendered config: warnings and notes that do not prevent rendering.
 
 use std::collections::{BTreeMap, HashMap};
 
 use seaworthy_ignition::Severity;
-use seaworthy_ignition::merge::EventKind;
+use seaworthy_ignition::merge::MergeEventKind;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::path::Step;
 use seaworthy_ignition::{UNITS, dropin_path, unit_path};
 
-use crate::finding::{Finding, Place};
-use crate::locator::{Found, Locator};
-use crate::object::{LARGE, LARGEST};
+use crate::finding::{FieldLocation, Finding};
+use crate::locator::{LocatedValue, Locator};
+use crate::object::{LARGE_OBJECT_BYTES, MAX_OBJECT_BYTES};
 use crate::prepare::Prepared;
 use crate::provenance::{Subject, subject_at};
 use crate::render::Rendered;
 
-/// How many findings of one kind are listed for a pool.
-const MOST_OF_A_KIND: usize = 10_000;
+/// How many findings with one code and severity are listed for a pool.
+const MAX_FINDINGS_PER_CODE: usize = 10_000;
 
 /// Arguments that a kernel takes several times: giving another value is an addition, not a contradiction.
 const REPEATABLE: [&str; 12] = [
@@ -35,40 +35,41 @@ const REPEATABLE: [&str; 12] = [
 ];
 
 impl<'r, 't: 'r> Rendered<'r, 't> {
-    /// Everything worth knowing, the worst first: what inputs have to say themselves, and what they do to each other.
+    /// All findings, the most severe first: those of each input, and those about how inputs override each other.
     pub fn findings(&'r self) -> Vec<Finding> {
         let locator = Locator::new(&self.inputs);
         let mut findings: Vec<Finding> = self.inputs.iter().flat_map(|input| input.findings.iter().cloned()).collect();
         findings.extend(self.notices());
         findings.extend(self.overrides(&locator));
         findings.extend(self.repeated_arguments(&locator));
-        findings.extend(self.outvoted(&locator));
-        self.cut(&mut findings);
+        findings.extend(self.ineffective_settings(&locator));
+        self.truncate(&mut findings);
         findings
             .sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.subject, a.code).cmp(&(&b.subject, b.code))));
         findings
     }
 
-    /// Of many findings of one kind the first are kept and the rest are counted: nobody reads a million lines.
-    fn cut(&self, findings: &mut Vec<Finding>) {
+    /// Keeps the first findings of each code and counts the rest, so that the output stays readable.
+    fn truncate(&self, findings: &mut Vec<Finding>) {
         let mut counts: BTreeMap<(&'static str, Severity), usize> = BTreeMap::new();
         findings.retain(|finding| {
             let count = counts.entry((finding.code, finding.severity)).or_default();
             *count += 1;
-            *count <= MOST_OF_A_KIND
+            *count <= MAX_FINDINGS_PER_CODE
         });
-        for ((code, severity), count) in counts.into_iter().filter(|(_, count)| *count > MOST_OF_A_KIND) {
-            let message = format!("at least {} more findings of this kind are not listed", count - MOST_OF_A_KIND);
+        for ((code, severity), count) in counts.into_iter().filter(|(_, count)| *count > MAX_FINDINGS_PER_CODE) {
+            let message =
+                format!("at least {} more findings of this kind are not listed", count - MAX_FINDINGS_PER_CODE);
             findings.push(self.finding(severity, code, String::new(), Vec::new(), message));
         }
     }
 
-    /// What is worth knowing about the result itself.
+    /// Findings about the result itself.
     pub fn notices(&self) -> Vec<Finding> {
         let locator = Locator::new(&self.inputs);
         let mut findings = Vec::new();
         findings.extend(self.too_large(self.size()));
-        findings.extend(self.without_threads(&locator));
+        findings.extend(self.disabled_smt(&locator));
         findings.extend(self.os_image(&locator));
         findings.extend(self.units_and_files(&locator));
         findings.extend(self.below_files(&locator));
@@ -82,7 +83,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         severity: Severity,
         code: &'static str,
         subject: String,
-        places: Vec<Place>,
+        places: Vec<FieldLocation>,
         message: String,
     ) -> Finding {
         Finding { severity, code, pool: Some(self.pool.name.clone()), subject, places, message }
@@ -90,22 +91,22 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
 
     fn too_large(&self, size: usize) -> Option<Finding> {
         // Offline rendering shows what a controller would refuse (see `Context::refuses_large`), so it only warns.
-        let verdict = if size <= LARGE {
+        let verdict = if size <= LARGE_OBJECT_BYTES {
             return None;
-        } else if size <= LARGEST {
+        } else if size <= MAX_OBJECT_BYTES {
             "close to the limit: a few more files and it cannot be stored"
         } else {
             "too large: no cluster stores it"
         };
         let message = format!(
-            "rendered MachineConfig {} is {verdict} ({size} bytes, max {LARGEST} bytes); compress large files (compression: \
+            "rendered MachineConfig {} is {verdict} ({size} bytes, max {MAX_OBJECT_BYTES} bytes); compress large files (compression: \
              gzip) or move them into an image",
             self.name
         );
         Some(self.finding(Severity::Warning, "too-large", "size".to_owned(), vec![], message))
     }
 
-    fn without_threads(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
+    fn disabled_smt(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
         let ignition = self.spec.dig(&["config", "kernelArguments", "shouldExist"]).and_then(Node::as_list);
         let arguments = self.spec.list_of("kernelArguments").iter().chain(ignition.unwrap_or_default());
         let is_meant = |argument: &&Node<'_>| {
@@ -115,7 +116,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let mut found = arguments.filter(is_meant).peekable();
         found.peek()?;
         let places = found.filter_map(|argument| locator.place(argument.origin)).collect();
-        // Without the pool's name, so that one finding speaks for all pools that have it.
+        // Without the pool's name, so that one finding covers all pools that have it.
         let message =
             "turns off simultaneous multithreading on every machine of the pool: only physical cores remain; make \
                        sure that the pods still fit"
@@ -144,7 +145,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         Some(self.finding(severity, code, "osImageURL".to_owned(), places, message))
     }
 
-    /// Units that write nothing themselves, where a file writes their path. (Where both write it the config is invalid.)
+    /// Units that write nothing themselves, where a file writes their path. (Where both write it the config is
+    /// invalid.)
     fn units_and_files(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
         let Some(config) = self.spec.get("config") else { return Vec::new() };
         let units = config.dig(&["systemd", "units"]).and_then(Node::as_list).unwrap_or_default();
@@ -215,12 +217,12 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
 
     /// Users that new machines get and running ones refuse.
     fn refused_users(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
-        const TAKEN: [&str; 3] = ["name", "passwordHash", "sshAuthorizedKeys"];
+        const CHANGEABLE: [&str; 3] = ["name", "passwordHash", "sshAuthorizedKeys"];
         let users = self.spec.dig(&["config", "passwd", "users"]).and_then(Node::as_list).unwrap_or_default();
         let finding = |user: &Node<'_>| {
             let name = user.text_of("name");
             let others = user.as_map().into_iter().flat_map(|map| map.iter()).map(|(key, _)| key);
-            let others: Vec<&str> = others.filter(|key| !TAKEN.contains(key)).collect();
+            let others: Vec<&str> = others.filter(|key| !CHANGEABLE.contains(key)).collect();
             let what = if name != "core" {
                 "only the user core can be changed on running machines".to_owned()
             } else if !others.is_empty() {
@@ -252,7 +254,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let path = format!("metadata.annotations[{:?}]", crate::keys::GENERATED_BY);
         let places = builds
             .values()
-            .map(|input| Place {
+            .map(|input| FieldLocation {
                 kind: "MachineConfig",
                 name: input.source.name().to_owned(),
                 path: path.clone(),
@@ -273,11 +275,11 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let mut places: HashMap<(String, String), usize> = HashMap::new();
         for event in &self.events {
             let class = match event.kind {
-                EventKind::Replaced => 0,
-                EventKind::Kept => 1,
-                EventKind::Removed => 2,
-                EventKind::Dropped => 3,
-                EventKind::Repeated => continue,
+                MergeEventKind::Replaced => 0,
+                MergeEventKind::Kept => 1,
+                MergeEventKind::Removed => 2,
+                MergeEventKind::Dropped => 3,
+                MergeEventKind::Repeated => continue,
             };
             let (Some(winner), Some(loser)) = (locator.find(event.winner), locator.find(event.loser)) else { continue };
             if std::ptr::eq(winner.input, loser.input) {
@@ -286,7 +288,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             let about = if class == 0 { &winner } else { &loser };
             let (subject, mut field) = subject_of(about);
             // Of arguments the list is the subject, and each is named in it.
-            if let (Subject::Config(_), EventKind::Removed) = (&subject, event.kind) {
+            if let (Subject::Config(_), MergeEventKind::Removed) = (&subject, event.kind) {
                 field = locator.value(event.loser).and_then(Node::as_str).unwrap_or_default().to_owned();
             }
             let count = places.len();
@@ -309,9 +311,9 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
     }
 
     fn override_finding(&self, subject: &Subject, class: u8, group: &Group, locator: &Locator<'_, '_>) -> Finding {
-        let places: Vec<Place> =
+        let places: Vec<FieldLocation> =
             [group.winner, group.loser].iter().filter_map(|origin| locator.place(*origin)).collect();
-        let name = |nth: usize| places.get(nth).map_or("", |place: &Place| place.name.as_str()).to_owned();
+        let name = |nth: usize| places.get(nth).map_or("", |place: &FieldLocation| place.name.as_str()).to_owned();
         let (winner, loser) = (name(0), name(1));
         let fields = if group.fields.is_empty() { String::new() } else { format!(" ({})", group.fields.join(", ")) };
         let (severity, code, message) = match class {
@@ -343,8 +345,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         self.finding(severity, code, subject.to_string(), places, message)
     }
 
-    /// Inputs that say "off" or "default" where another one's wish counts, whatever the order.
-    fn outvoted(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+    /// Inputs that set "off" or "default" where another input sets a value that wins whatever the order.
+    fn ineffective_settings(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         let says = |field: &str, value: &Node<'_>| match field {
             "fips" => value.as_bool() == Some(false),
@@ -356,7 +358,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 let Some(loser) = input.source.field(field).filter(|value| says(field, value)) else { continue };
                 let places = [winner.origin, loser.origin].iter().filter_map(|origin| locator.place(*origin)).collect();
                 let message = format!(
-                    "{} says {}, which does not count: a wish for {} cannot be taken back by another MachineConfig",
+                    "{} sets {}, which has no effect: another MachineConfig sets {}, and that cannot be unset",
                     input.source.name(),
                     loser.describe(),
                     winner.describe()
@@ -367,17 +369,17 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings
     }
 
-    /// Kernel arguments that stand twice, or that two inputs give different values.
+    /// Kernel arguments that are given twice, or that two inputs give different values.
     fn repeated_arguments(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut values: HashMap<&str, (&str, Origin)> = HashMap::new();
         for argument in self.spec.list_of("kernelArguments") {
             // One text may hold a million words; past the limit they are not even counted.
-            if findings.len() > MOST_OF_A_KIND {
+            if findings.len() > MAX_FINDINGS_PER_CODE {
                 break;
             }
             for word in argument.as_str().unwrap_or_default().split_whitespace() {
-                if findings.len() > MOST_OF_A_KIND {
+                if findings.len() > MAX_FINDINGS_PER_CODE {
                     break;
                 }
                 let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -413,7 +415,7 @@ struct Group {
 }
 
 /// What a value of an input is about.
-fn subject_of(found: &Found<'_, '_>) -> (Subject, String) {
+fn subject_of(found: &LocatedValue<'_, '_>) -> (Subject, String) {
     if let Some(remote) = found.remote {
         return subject_at(&remote.tree, &found.path);
     }

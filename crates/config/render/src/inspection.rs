@@ -1,11 +1,11 @@
-//! Looks at a manifest and notes everything that is wrong with its types, and every key that nobody will read.
+//! Inspection of manifests: type errors, and keys that are ignored.
 
 use seaworthy_ignition::node::{Map, Node, Value};
 use seaworthy_ignition::{Path, Severity, spelling};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{FieldLocation, Finding};
 
-/// Stands for the name of an object that has none.
+/// Shown in place of the name of an object that has none.
 pub(crate) const NAMELESS: &str = "(without a name)";
 
 /// The keys of an object's metadata.
@@ -38,10 +38,9 @@ pub(crate) struct Inspection {
 }
 
 /// Keys that belong into an object.
-pub(crate) struct Known<'k> {
+pub(crate) struct KnownKeys<'k> {
     /// What people call the object.
     pub(crate) noun: &'k str,
-    /// Its keys.
     pub(crate) keys: &'k [&'k str],
     /// The keys of objects below it, for those that were indented too little.
     pub(crate) below: &'k [(&'k str, &'k [&'k str])],
@@ -65,7 +64,7 @@ impl Inspection {
 
     /// Checks what every object has: keys beside `spec`, and the metadata. `fields` are the keys of the spec.
     pub(crate) fn object(&mut self, object: &Node<'_>, fields: &[&str]) {
-        let known = Known {
+        let known = KnownKeys {
             noun: self.kind,
             keys: &["apiVersion", "kind", "metadata", "spec", "status"],
             below: &[("spec", fields), ("metadata", &METADATA)],
@@ -76,7 +75,7 @@ impl Inspection {
             self.error(path.key("name"), format!("a {} needs a name", self.kind));
             return;
         };
-        let known = Known { noun: "metadata section", keys: &METADATA, below: &[] };
+        let known = KnownKeys { noun: "metadata section", keys: &METADATA, below: &[] };
         self.unknown_keys(metadata, &path, &known);
         self.check_name(metadata, path.clone().key("name"));
         if metadata.get("namespace").is_some_and(|namespace| !namespace.is_null()) {
@@ -119,8 +118,8 @@ impl Inspection {
         }
     }
 
-    /// Warns of keys that nobody reads, and says what was probably meant.
-    pub(crate) fn unknown_keys(&mut self, node: &Node<'_>, path: &Path, known: &Known<'_>) {
+    /// Warns of keys that are ignored, with what was probably meant.
+    pub(crate) fn unknown_keys(&mut self, node: &Node<'_>, path: &Path, known: &KnownKeys<'_>) {
         let unknown = |key: &&str| !known.keys.contains(key);
         for key in node.as_map().into_iter().flat_map(Map::iter).map(|(key, _)| key).filter(unknown) {
             let holder = known.below.iter().find(|(_, keys)| keys.contains(&key)).map(|(holder, _)| *holder);
@@ -131,9 +130,9 @@ impl Inspection {
                     "it belongs below labels or annotations; move it there".to_owned()
                 }
                 (None, None) if known.noun == "label selector" => {
-                    "labels stand below matchLabels; move it there".to_owned()
+                    "labels belong below matchLabels; move it there".to_owned()
                 }
-                // Nobody looks for the key of a dozen that only the cluster writes.
+                // The other dozen keys are written by the cluster alone, so they are no help here.
                 (None, None) if known.noun == "metadata section" => "what people write there is name, labels and \
                                                                      annotations"
                     .to_owned(),
@@ -188,7 +187,7 @@ impl Inspection {
     }
 
     fn push(&mut self, severity: Severity, code: &'static str, path: Path, message: String) {
-        let place = Place { kind: self.kind, name: self.name.clone(), path: path.to_string(), remote: None };
+        let place = FieldLocation { kind: self.kind, name: self.name.clone(), path: path.to_string(), remote: None };
         self.findings.push(Finding {
             severity,
             code,
@@ -200,7 +199,7 @@ impl Inspection {
     }
 }
 
-/// The name of an object, or what stands for it.
+/// The name of an object, or [`NAMELESS`].
 pub(crate) fn name_of<'n>(object: &'n Node<'_>) -> &'n str {
     object.dig(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
 }

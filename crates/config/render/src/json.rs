@@ -1,4 +1,4 @@
-//! Writes JSON. Most of what a config holds are long texts without anything to escape, and this writes them at once.
+//! JSON writer, fast for long strings without anything to escape, which are most of a config.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
-//! The labels and annotations that rendering reads and writes, as the texts that stand in manifests.
+//! Labels and annotations that rendering reads and writes, as they are spelled in manifests.
 //!
-//! What they mean is said where they are defined, in [`seaworthy_api::vocabulary`].
+//! Their meaning is documented where they are defined, in [`seaworthy_api::vocabulary`].
 
 use seaworthy_api::vocabulary::machineconfiguration::{annotation, label};
 use seaworthy_api::vocabulary::seaworthy;
@@ -11,7 +11,6 @@ pub const ROLE: &str = label::ROLE.as_str();
 pub const GENERATED_BY: &str = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
 /// The version of the operator that wrote a ControllerConfig.
 pub const GENERATED_BY_VERSION: &str = annotation::GENERATED_BY_VERSION.as_str();
-/// The release.
 pub const RELEASE_VERSION: &str = annotation::RELEASE_IMAGE_VERSION.as_str();
 /// Whether an input chose the OS image.
 pub const OS_IMAGE_OVERRIDDEN: &str = annotation::OS_IMAGE_URL_OVERRIDDEN.as_str();

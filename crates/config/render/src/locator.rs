@@ -1,11 +1,11 @@
-//! Finds the object and the path that a value came from.
+//! Locator: finds the object and the path that a value came from.
 
 use std::collections::HashMap;
 
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Node, Origin};
 
-use crate::finding::Place;
+use crate::finding::FieldLocation;
 use crate::machine_config::MachineConfig;
 use crate::prepare::{Prepared, RemoteConfig};
 
@@ -17,7 +17,7 @@ pub(crate) struct Locator<'r, 't> {
 }
 
 /// A value that was found.
-pub(crate) struct Found<'r, 't> {
+pub(crate) struct LocatedValue<'r, 't> {
     pub(crate) input: &'r Prepared<'t>,
     pub(crate) path: Path,
     pub(crate) remote: Option<&'r RemoteConfig>,
@@ -41,14 +41,14 @@ impl<'r, 't> Locator<'r, 't> {
     }
 
     /// The input that a value came from, and its place there.
-    pub(crate) fn find(&self, origin: Origin) -> Option<Found<'r, 't>> {
+    pub(crate) fn find(&self, origin: Origin) -> Option<LocatedValue<'r, 't>> {
         if let Some((remote, input)) = self.remotes.get(&origin.doc) {
             let path = remote.tree.path_of(origin)?;
-            return Some(Found { input, path, remote: Some(remote) });
+            return Some(LocatedValue { input, path, remote: Some(remote) });
         }
         let input = self.input(origin)?;
         let path = input.source.object().path_of(origin)?;
-        Some(Found { input, path, remote: None })
+        Some(LocatedValue { input, path, remote: None })
     }
 
     /// The input that a value came from.
@@ -67,9 +67,9 @@ impl<'r, 't> Locator<'r, 't> {
     }
 
     /// The place of a value, for people.
-    pub(crate) fn place(&self, origin: Origin) -> Option<Place> {
+    pub(crate) fn place(&self, origin: Origin) -> Option<FieldLocation> {
         let found = self.find(origin)?;
-        let mut place = Place::machine_config(found.input.source.name(), &found.path);
+        let mut place = FieldLocation::machine_config(found.input.source.name(), &found.path);
         place.remote = found.remote.map(|remote| remote.url.clone());
         Some(place)
     }

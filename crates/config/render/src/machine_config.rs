@@ -1,4 +1,4 @@
-//! MachineConfig as rendering sees it: a view of a manifest or of an API object, with its types checked.
+//! MachineConfig as an input of rendering: a view of a manifest or of an API object, with its types checked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Map, Node, Value};
 
 use crate::finding::Finding;
-use crate::inspection::{Inspection, Known, name_of};
+use crate::inspection::{Inspection, KnownKeys, name_of};
 use crate::keys;
 
 /// A MachineConfig. The manifest stays as it was read, so that every value can be traced to its place.
@@ -22,9 +22,7 @@ pub struct MachineConfig<'a> {
 /// The controller that owns an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'m> {
-    /// Its kind.
     pub kind: &'m str,
-    /// Its name.
     pub name: &'m str,
 }
 
@@ -40,8 +38,8 @@ impl<'a> MachineConfig<'a> {
         Self::of_tree(object, spec_tree(&object.spec), document)
     }
 
-    /// Takes only the name and the labels of an object of the API, for messages about what could be selected: there may be
-    /// many such objects, and large ones.
+    /// Takes only the name and the labels of an object of the API, for messages about what could be selected: there may
+    /// be many such objects, and large ones.
     pub fn without_spec(object: &'a api::MachineConfig, document: u32) -> Self {
         Self::of_tree(object, Node::made(Value::Map(Map::default())), document)
     }
@@ -67,7 +65,6 @@ impl<'a> MachineConfig<'a> {
         &self.object
     }
 
-    /// The name.
     pub fn name(&self) -> &str {
         name_of(&self.object)
     }
@@ -77,7 +74,6 @@ impl<'a> MachineConfig<'a> {
         self.object.dig(&["metadata", "labels"]).is_some_and(|labels| !labels.is_null())
     }
 
-    /// A label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.object.dig(&["metadata", "labels"])?.str_of(key)
     }
@@ -92,7 +88,6 @@ impl<'a> MachineConfig<'a> {
             .map(|(key, _)| key)
     }
 
-    /// An annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.object.dig(&["metadata", "annotations"])?.str_of(key)
     }
@@ -121,8 +116,8 @@ impl<'a> MachineConfig<'a> {
 
     /// Whether the platform made it for everyone, and users build upon it.
     ///
-    /// What a controller makes from a user's KubeletConfig or ContainerRuntimeConfig is that user's wish, and keeps
-    /// its place among the users' own (their names end in `-generated-…`).
+    /// What a controller makes from a user's KubeletConfig or ContainerRuntimeConfig is the user's configuration, and
+    /// keeps its place among the users' own (their names end in `-generated-…`).
     pub fn is_platform(&self) -> bool {
         match self.owner() {
             Some(owner) if owner.kind == "ControllerConfig" => true,
@@ -223,7 +218,7 @@ fn inspect(object: &Node<'_>) -> Vec<Finding> {
     let Some(spec) = inspection.map(object.get("spec"), &path) else {
         return inspection.finish();
     };
-    let known = Known {
+    let known = KnownKeys {
         noun: "MachineConfig's spec",
         keys: &FIELDS,
         below: &[("config", &["ignition", "passwd", "storage", "systemd"])],

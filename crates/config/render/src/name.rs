@@ -1,4 +1,4 @@
-//! The name of a rendered config: a digest of its spec, so that the same inputs always have the same name.
+//! Names of rendered MachineConfigs: a digest of the spec, so that equal inputs give equal names.
 
 use std::fmt::{self, Write};
 
@@ -19,8 +19,10 @@ const SALT: [u8; 80] = [
 
 /// `rendered-<pool>-<digest>`.
 pub(crate) fn rendered(pool: &str, spec: &Node<'_>) -> String {
-    let mut digest =
-        Digesting { digest: Md5::new_with_prefix(SALT), buffer: String::with_capacity(Digesting::FULL + 4096) };
+    let mut digest = DigestWriter {
+        digest: Md5::new_with_prefix(SALT),
+        buffer: String::with_capacity(DigestWriter::BUFFER_SIZE + 4096),
+    };
     // Writing to a digest cannot fail.
     let _ = yaml::write(spec, &mut digest);
     let mut name = format!("{RENDERED_PREFIX}{pool}-");
@@ -30,14 +32,14 @@ pub(crate) fn rendered(pool: &str, spec: &Node<'_>) -> String {
     name
 }
 
-/// Digests what is written to it, in pieces large enough to be worth it.
-struct Digesting {
+/// Digests what is written to it, in large pieces: many small updates are slow.
+struct DigestWriter {
     digest: Md5,
     buffer: String,
 }
 
-impl Digesting {
-    const FULL: usize = 32 * 1024;
+impl DigestWriter {
+    const BUFFER_SIZE: usize = 32 * 1024;
 
     fn finish(mut self) -> impl IntoIterator<Item = u8> {
         self.digest.update(self.buffer.as_bytes());
@@ -45,12 +47,12 @@ impl Digesting {
     }
 }
 
-impl Write for Digesting {
+impl Write for DigestWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.buffer.len() + text.len() > Self::FULL {
+        if self.buffer.len() + text.len() > Self::BUFFER_SIZE {
             self.digest.update(self.buffer.as_bytes());
             self.buffer.clear();
-            if text.len() > Self::FULL / 2 {
+            if text.len() > Self::BUFFER_SIZE / 2 {
                 self.digest.update(text.as_bytes());
                 return Ok(());
             }
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_digest_in_pieces_is_the_digest_of_the_whole() {
-        let full = Digesting::FULL;
+        let full = DigestWriter::BUFFER_SIZE;
         for length in [0, 1, full / 2 - 1, full / 2, full / 2 + 1, full - 1, full, full + 1, 3 * full] {
             let texts = ["a".repeat(length), "b c".to_owned(), "d".repeat(length), "e\n".repeat(length)];
             let spec = Node::made(Value::List(texts.iter().map(|text| Node::str_at(text, Origin::NONE)).collect()));

@@ -1,4 +1,4 @@
-//! The rendered MachineConfig as an object that can be applied.
+//! Rendered MachineConfig as an API object.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use seaworthy_ignition::node::{Map, Node, Value};
 use crate::render::Rendered;
 use crate::{json, keys};
 
-/// The largest object that a cluster stores.
-pub const LARGEST: usize = 1_572_864;
-/// From this size on there is little room left.
-pub const LARGE: usize = 1_258_291;
+/// The size limit of objects in a cluster: the request limit of etcd.
+pub const MAX_OBJECT_BYTES: usize = 1_572_864;
+/// From this size on a warning is reported: 80 % of the limit.
+pub const LARGE_OBJECT_BYTES: usize = 1_258_291;
 
 impl<'r> Rendered<'r, '_> {
     /// The object: name, annotations, the pool as its owner, the spec.

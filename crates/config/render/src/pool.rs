@@ -1,4 +1,4 @@
-//! A MachineConfigPool as rendering sees it.
+//! MachineConfigPool as an input of rendering.
 
 use seaworthy_api::machineconfiguration as api;
 use seaworthy_ignition::Path;
@@ -6,14 +6,13 @@ use seaworthy_ignition::node::{Node, Value};
 use serde_json::json;
 
 use crate::finding::Finding;
-use crate::inspection::{Inspection, Known};
+use crate::inspection::{Inspection, KnownKeys};
 use crate::keys;
 use crate::selector::Selector;
 
 /// A pool: which MachineConfigs feed it, and who owns the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    /// The name.
     pub name: String,
     /// The uid; empty when the manifest was never in a cluster.
     pub uid: String,
@@ -21,12 +20,12 @@ pub struct Pool {
     pub selector: Option<Selector>,
     /// The OS image stream that it asks for.
     pub os_image_stream: Option<String>,
-    /// What is worth knowing about its manifest: no errors.
+    /// Findings about its manifest; no errors among them.
     pub findings: Vec<Finding>,
 }
 
 /// The longest name that leaves room for `rendered-` and the digest in the 253 characters of an object's name.
-const LONGEST_NAME: usize = 211;
+const MAX_NAME_LENGTH: usize = 211;
 
 /// The fields of a pool's spec.
 const FIELDS: [&str; 7] = [
@@ -45,9 +44,9 @@ impl Pool {
         let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default().to_owned();
         let mut inspection = Inspection::new("MachineConfigPool", "invalid-pool", object);
         inspection.object(object, &FIELDS);
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_LENGTH {
             let message = format!(
-                "the name has {} characters; at most {LONGEST_NAME} leave room for the name of the rendered config",
+                "the name has {} characters; at most {MAX_NAME_LENGTH} leave room for the name of the rendered config",
                 name.len()
             );
             inspection.error(Path::of(&["metadata", "name"]), message);
@@ -55,7 +54,7 @@ impl Pool {
         let path = Path::of(&["spec"]);
         let spec = inspection.map(object.get("spec"), &path);
         if let Some(spec) = spec {
-            let known = Known {
+            let known = KnownKeys {
                 noun: "MachineConfigPool's spec",
                 keys: &FIELDS,
                 below: &[("machineConfigSelector", &["matchExpressions", "matchLabels"])],
@@ -67,7 +66,7 @@ impl Pool {
             let node = spec?.get(key).filter(|node| !node.is_null())?;
             Some(Selector::inspect(node, &path.clone().key(key), &mut inspection))
         };
-        // Nodes are nobody's business here, but a mistake there is best known now.
+        // Rendering does not use the node selector, but an error in it is best reported now.
         selector("nodeSelector");
         let selector = selector("machineConfigSelector");
         inspection.map(object.dig(&["spec", "osImageStream"]), &Path::of(&["spec", "osImageStream"]));
@@ -85,8 +84,8 @@ impl Pool {
         })
     }
 
-    /// Takes an object of the API. What only the roll-out looks at (`maxUnavailable`, `nodeSelector`, `paused`) is left out:
-    /// a mistake there is reported by the roll-out.
+    /// Takes an object of the API. What only the roll-out looks at (`maxUnavailable`, `nodeSelector`, `paused`) is left
+    /// out: a mistake there is reported by the roll-out.
     pub fn of(object: &api::MachineConfigPool) -> Result<Self, Vec<Finding>> {
         let spec = api::MachineConfigPoolSpec {
             machine_config_selector: object.spec.machine_config_selector.clone(),
@@ -100,7 +99,7 @@ impl Pool {
         Self::read(&Node::from_json(&manifest))
     }
 
-    /// The pool that a role has when nobody defined one: its own MachineConfigs, upon those of the workers.
+    /// The pool of a role for which none is defined: its own MachineConfigs, upon those of the workers.
     pub fn for_role(role: &str) -> Self {
         let selector = match role {
             "master" | "worker" | "arbiter" => Selector::of_values(keys::ROLE, &[role]),

@@ -1,16 +1,16 @@
-//! One MachineConfig, made ready for merging: its Ignition config brought to spec 3.5, its fields checked. Done once,
-//! however many pools select it.
+//! Preparation of one MachineConfig for merging: its Ignition config is converted to spec 3.5 and its fields are
+//! checked, once for all pools that select it.
 
 use std::collections::HashSet;
 
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::{BodyError, bytes_of};
 use seaworthy_ignition::gzip::GzipError;
-use seaworthy_ignition::merge::Event;
+use seaworthy_ignition::merge::MergeEvent;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::{Path, Severity, parse, spelling};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{FieldLocation, Finding};
 use crate::machine_config::MachineConfig;
 use crate::remote::Embedded;
 
@@ -22,13 +22,13 @@ pub const EXTENSIONS: [&str; 7] =
     ["two-node-ha", "ipsec", "usbguard", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat"];
 
 /// The highest mode of a file: the daemon on the machine sets no others.
-const HIGHEST_FILE_MODE: i64 = 0o777;
+const MAX_FILE_MODE: i64 = 0o777;
 
 /// The highest mode that there is, with the setuid, setgid and sticky bits.
-const HIGHEST_MODE: i64 = 0o7777;
+const MAX_MODE: i64 = 0o7777;
 
 /// Embedded bodies are unpacked up to this size to compare their hash.
-const LARGEST_BODY: u64 = 64 * 1024 * 1024;
+const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A MachineConfig that is ready for merging, or the reasons why it is not.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ pub struct Prepared<'t> {
     pub source: &'t MachineConfig<'t>,
     /// Its Ignition config in spec 3.5; `None` when it has none.
     pub config: Option<Node<'t>>,
-    /// What is wrong with it, or worth knowing.
+    /// Findings about it, errors included.
     pub findings: Vec<Finding>,
     /// The remote configs that became part of it.
     pub remotes: Vec<RemoteConfig>,
     /// Everything that was fetched for it.
     pub embedded: Vec<Embedded>,
-    /// Where its own config and remote ones met each other.
-    pub events: Vec<Event>,
+    /// Where its own config and remote ones overrode or repeated each other.
+    pub events: Vec<MergeEvent>,
 }
 
 /// A config that was fetched and became part of a MachineConfig's.
@@ -109,16 +109,16 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             continue;
         };
         let number = mode.as_int().unwrap_or_default();
-        if number > HIGHEST_FILE_MODE {
-            // A mode such as 644 is a decimal number in JSON and YAML alike, and nobody means that one.
-            let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
+        if number > MAX_FILE_MODE {
+            // A mode such as 644 is a decimal number in JSON and YAML alike, which is hardly meant.
+            let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= MAX_FILE_MODE);
             let hint = match meant {
                 Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML or {meant} in JSON"),
-                None if number > HIGHEST_MODE => "write an octal number such as 0644 in YAML or 420 in JSON".to_owned(),
+                None if number > MAX_MODE => "write an octal number such as 0644 in YAML or 420 in JSON".to_owned(),
                 None => "drop the setuid, setgid and sticky bits".to_owned(),
             };
             let message = format!(
-                "invalid mode 0{number:o} for {}, cannot exceed 0{HIGHEST_FILE_MODE:o}: {hint}",
+                "invalid mode 0{number:o} for {}, cannot exceed 0{MAX_FILE_MODE:o}: {hint}",
                 file.text_of("path")
             );
             found(Severity::Error, mode, "file-mode", message);
@@ -132,7 +132,7 @@ fn check_paths(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
     for list in ["files", "directories", "links"] {
         for entry in storage.list_of(list) {
             let Some(path) = entry.get("path") else { continue };
-            let Some(top) = path.as_str().and_then(unwritable) else { continue };
+            let Some(top) = path.as_str().and_then(read_only_parent) else { continue };
             let message = format!(
                 "{} is below {top}, which a machine that runs an image cannot write: its node would be degraded; write below \
                  /etc, /var or /usr/local",
@@ -144,7 +144,7 @@ fn check_paths(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
 }
 
 /// The folder above a path that is part of the image, or of the kernel.
-fn unwritable(path: &str) -> Option<&'static str> {
+fn read_only_parent(path: &str) -> Option<&'static str> {
     let is_below = |top: &&str| path.strip_prefix(*top).is_some_and(|rest| rest.starts_with('/'));
     // Images lead it to /var.
     if path == "/usr/local" || is_below(&"/usr/local") {
@@ -156,7 +156,7 @@ fn unwritable(path: &str) -> Option<&'static str> {
 /// Takes out what Ignition says of a mode that is refused here, where less is accepted.
 fn drop_repeated_modes(findings: &mut Vec<Finding>) {
     let refused = findings.iter().filter(|finding| finding.code == "file-mode");
-    let refused: HashSet<Place> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
+    let refused: HashSet<FieldLocation> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
     if !refused.is_empty() {
         let is_repeated = |finding: &Finding| {
             matches!(finding.code, "mode" | "mode-decimal" | "mode-special-bits")
@@ -166,7 +166,7 @@ fn drop_repeated_modes(findings: &mut Vec<Finding>) {
     }
 }
 
-/// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to tell what arrived,
+/// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to verify them,
 /// or embedded with a hash that is not theirs.
 fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     crate::remote::resources(config, &mut |resource| {
@@ -174,7 +174,7 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let hash = resource.dig(&["verification", "hash"]);
         match (scheme.as_str(), hash) {
-            // Of tftp more is said elsewhere: it is refused.
+            // tftp is refused elsewhere.
             ("http", None) => {
                 let message = format!(
                     "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or \
@@ -188,7 +188,7 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
             // next machine does not boot.
             ("data", Some(hash)) => {
                 let expected = hash.as_str().and_then(|hash| hash.parse::<Digest>().ok());
-                if let (Some(expected), Ok(bytes)) = (expected, bytes_of(resource, LARGEST_BODY))
+                if let (Some(expected), Ok(bytes)) = (expected, bytes_of(resource, MAX_BODY_BYTES))
                     && expected.of_same_kind(&bytes) != expected
                 {
                     let message = format!(
@@ -204,7 +204,7 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
         // Warned of, not refused, for the same reason.
         if let Some(compression) =
             resource.get("compression").filter(|compression| compression.as_str() == Some("gzip"))
-            && let Err(BodyError::Gzip(GzipError::Malformed(why))) = bytes_of(resource, LARGEST_BODY)
+            && let Err(BodyError::Gzip(GzipError::Malformed(why))) = bytes_of(resource, MAX_BODY_BYTES)
         {
             let message = format!(
                 "compression is gzip, but the embedded content cannot be unpacked ({why}), so no machine can write it; drop \
@@ -215,8 +215,8 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
     });
 }
 
-/// SSH keys that are none. The bytes of every key begin with the length of its kind's name, which gives four letters A; so
-/// does the text of one with options before it.
+/// SSH keys that are none. The bytes of every key begin with the length of its kind's name, which gives four letters A;
+/// so does the text of one with options before it.
 fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     for user in config.get("passwd").map(|passwd| passwd.list_of("users")).unwrap_or_default() {
         for key in user.list_of("sshAuthorizedKeys") {
@@ -228,7 +228,7 @@ fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'st
             let what = if text.contains("PRIVATE KEY") {
                 "this is a private key, and everyone who reads the manifest has it: replace the pair"
             } else {
-                "not an SSH public key, so nobody can log in with it"
+                "not an SSH public key, so no one can log in with it"
             };
             let message = format!(
                 "{what}; accepted is a line of a .pub file: the kind of the key, a blank and its bytes, such as \
@@ -240,7 +240,7 @@ fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'st
 }
 
 fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
-    // What is no string at all has been said already, with the types.
+    // Values of the wrong type are reported already.
     if let Some(kernel) = source.field("kernelType")
         && let Some(text) = kernel.as_str()
         && !KERNEL_TYPES.contains(&text)
@@ -265,7 +265,7 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         );
         let mut finding = error(source, first, "extension", message);
         // Compat: upstream looks at extensions only beside an Ignition config and renders the rest as they are. Its
-        // clusters may hold such a MachineConfig, and taking them over must not fail on it; so it is said, not refused.
+        // clusters may hold such a MachineConfig, and taking them over must not fail on it; so it is a warning.
         if source.config().is_none() {
             finding.severity = Severity::Warning;
         }
@@ -294,7 +294,7 @@ fn error(source: &MachineConfig<'_>, node: &Node<'_>, code: &'static str, messag
         code,
         pool: None,
         subject: String::new(),
-        places: vec![Place::machine_config(source.name(), &path)],
+        places: vec![FieldLocation::machine_config(source.name(), &path)],
         message,
     }
 }

@@ -1,13 +1,13 @@
-//! Who set what in a rendered config, and whom they overrode.
+//! Provenance: the field of the object that set each value of a rendered config, and the values that it overrode.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use seaworthy_ignition::merge::{Event, EventKind};
+use seaworthy_ignition::merge::{MergeEvent, MergeEventKind};
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::{Path, path::Step};
 
-use crate::finding::Place;
+use crate::finding::FieldLocation;
 use crate::locator::Locator;
 use crate::remote::Embedded;
 use crate::render::Rendered;
@@ -19,38 +19,37 @@ pub struct Entry<'r> {
     pub subject: Subject,
     /// The field of the subject; empty when the subject is the value.
     pub field: String,
-    /// The value.
     pub value: Node<'r>,
-    /// Who set it; `None` for what nobody wrote.
-    pub set_by: Option<Place>,
-    /// Why it is there although nobody wrote it.
+    /// The field that set it; `None` for defaults.
+    pub set_by: Option<FieldLocation>,
+    /// Why it is there although no input sets it.
     pub default: Option<DefaultValue>,
-    /// Who gives the same value too.
-    pub also: Vec<Place>,
-    /// Who was overridden, the latest first, with the value that lost.
+    /// Other fields that set the same value.
+    pub also: Vec<FieldLocation>,
+    /// The overridden fields with their values, the latest first.
     pub overrode: Vec<Overridden<'r>>,
-    /// Who gives another value that does not count, because the platform generated it: its images come from the
+    /// Fields with another value that is ignored, because the platform generated it: its images come from the
     /// ControllerConfig or the pool's OS image stream.
     pub ignored: Vec<Overridden<'r>>,
-    /// What was fetched that the value is from: the body that stands in place of a URL, or the remote config that sets
+    /// What was fetched that the value is from: the body that replaced a URL, or the remote config that sets
     /// the value.
     pub fetched: Option<&'r Embedded>,
 }
 
-/// A value that rendering fills in because nobody says anything about it.
+/// A value that rendering fills in because no input sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultValue {
     /// Why this value, for people.
     pub reason: &'static str,
-    /// The entry that says nothing about it, where it belongs to one.
-    pub entry: Option<Place>,
+    /// The entry that does not set it, where it belongs to one.
+    pub entry: Option<FieldLocation>,
 }
 
 /// A value that lost.
 #[derive(Debug, Clone)]
 pub struct Overridden<'r> {
-    /// Where it stands.
-    pub place: Place,
+    /// The field that has it.
+    pub place: FieldLocation,
     /// The value, as its author wrote it; `None` for a whole entry that was taken out, and for what was filled in where
     /// an entry says nothing.
     pub value: Option<Node<'r>>,
@@ -63,28 +62,18 @@ pub struct Overridden<'r> {
 pub enum Subject {
     /// A field of the MachineConfig's spec.
     Field(String),
-    /// A kernel argument.
     KernelArgument(String),
-    /// An extension.
     Extension(String),
-    /// A file.
     File(String),
-    /// A directory.
     Directory(String),
-    /// A link.
     Link(String),
-    /// A unit.
     Unit(String),
     /// A drop-in of a unit.
     Dropin {
-        /// The unit.
         unit: String,
-        /// The drop-in.
         name: String,
     },
-    /// A user.
     User(String),
-    /// A group.
     Group(String),
     /// A disk, filesystem, RAID or LUKS device.
     Device {
@@ -221,17 +210,17 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
 
 struct History<'r, 't> {
     locator: Locator<'r, 't>,
-    by_winner: HashMap<Origin, Vec<Event>>,
-    by_loser: HashMap<Origin, Vec<Event>>,
+    by_winner: HashMap<Origin, Vec<MergeEvent>>,
+    by_loser: HashMap<Origin, Vec<MergeEvent>>,
     /// What was fetched, by the reference to it.
     fetched: HashMap<Origin, &'r Embedded>,
 }
 
 impl<'r, 't: 'r> History<'r, 't> {
     fn new(rendered: &'r Rendered<'r, 't>) -> Self {
-        let mut by_winner: HashMap<Origin, Vec<Event>> = HashMap::new();
-        let mut by_loser: HashMap<Origin, Vec<Event>> = HashMap::new();
-        for event in rendered.events.iter().filter(|event| event.kind != EventKind::Kept) {
+        let mut by_winner: HashMap<Origin, Vec<MergeEvent>> = HashMap::new();
+        let mut by_loser: HashMap<Origin, Vec<MergeEvent>> = HashMap::new();
+        for event in rendered.events.iter().filter(|event| event.kind != MergeEventKind::Kept) {
             by_winner.entry(event.winner).or_default().push(*event);
             by_loser.entry(event.loser).or_default().push(*event);
         }
@@ -255,7 +244,7 @@ impl<'r, 't: 'r> History<'r, 't> {
                 if self.by_winner.contains_key(&node.origin)
                     && let Some(entry) = entries[first..].iter_mut().find(|entry| entry.field == "path")
                 {
-                    self.losers(node.origin, Part::Whole, &mut entry.overrode, &mut entry.also);
+                    self.losers(node.origin, HistoryScope::Whole, &mut entry.overrode, &mut entry.also);
                 }
             }
             Value::List(list) => {
@@ -275,11 +264,11 @@ impl<'r, 't: 'r> History<'r, 't> {
         let mut also = Vec::new();
         // Values that no document contains share one origin, but no history.
         if node.origin.is_some() {
-            self.losers(node.origin, Part::Field(&field), &mut overrode, &mut also);
+            self.losers(node.origin, HistoryScope::Field(&field), &mut overrode, &mut also);
             // A text that several inputs list stays with the first; the others repeat it.
             if !self.is_filled_in(node.origin) {
                 let repeated = self.by_loser.get(&node.origin).into_iter().flatten();
-                let repeated = repeated.filter(|event| event.kind == EventKind::Repeated);
+                let repeated = repeated.filter(|event| event.kind == MergeEventKind::Repeated);
                 also.extend(repeated.filter_map(|event| self.locator.place(event.winner)));
             }
             also.dedup();
@@ -301,14 +290,20 @@ impl<'r, 't: 'r> History<'r, 't> {
         body.or_else(config).copied()
     }
 
-    /// Whether nobody wrote the value: what stands for what an object does not say has the object's origin.
+    /// Whether the value is a default: those have the origin of the object that does not set them.
     fn is_filled_in(&self, origin: Origin) -> bool {
         self.locator.value(origin).is_some_and(|node| node.as_map().is_some())
     }
 
-    /// Whom a value overrode, and whom those had overridden, the latest first.
-    fn losers(&self, winner: Origin, part: Part<'_>, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>) {
-        // The second tells whether the value is still the winner's.
+    /// The values that a value overrode, and those that they had overridden, the latest first.
+    fn losers(
+        &self,
+        winner: Origin,
+        part: HistoryScope<'_>,
+        overrode: &mut Vec<Overridden<'r>>,
+        also: &mut Vec<FieldLocation>,
+    ) {
+        // The second is whether the value is still the winner's.
         let mut left = vec![(winner, true)];
         while let Some((winner, is_same)) = left.pop() {
             let next = left.len();
@@ -316,7 +311,7 @@ impl<'r, 't: 'r> History<'r, 't> {
             let is_shared = !events.is_empty() && self.is_filled_in(winner);
             for event in events.iter().filter(|event| !is_shared || self.concerns(event, part)) {
                 let Some(place) = self.locator.place(event.loser) else { continue };
-                let is_same = is_same && event.kind == EventKind::Repeated;
+                let is_same = is_same && event.kind == MergeEventKind::Repeated;
                 if is_same {
                     also.push(place);
                 } else {
@@ -331,11 +326,11 @@ impl<'r, 't: 'r> History<'r, 't> {
     }
 
     /// Whether an event of an entry's origin, which the entry shares with all that is filled in there, is about a part.
-    fn concerns(&self, event: &Event, part: Part<'_>) -> bool {
+    fn concerns(&self, event: &MergeEvent, part: HistoryScope<'_>) -> bool {
         let field = match part {
-            Part::Whole => return event.kind == EventKind::Removed,
-            Part::Field(_) if event.kind == EventKind::Removed => return false,
-            Part::Field(field) => field,
+            HistoryScope::Whole => return event.kind == MergeEventKind::Removed,
+            HistoryScope::Field(_) if event.kind == MergeEventKind::Removed => return false,
+            HistoryScope::Field(field) => field,
         };
         let Some(found) = self.locator.find(event.loser) else { return false };
         match self.locator.value(event.loser).and_then(Node::as_map) {
@@ -345,32 +340,31 @@ impl<'r, 't: 'r> History<'r, 't> {
     }
 }
 
-/// Why rendering fills in a value where nobody gives one.
+/// Why rendering fills in a value that no input sets.
 fn reason(subject: &Subject, field: &str) -> &'static str {
     match (subject, field.rsplit('.').next().unwrap_or_default()) {
-        (Subject::File(_), "overwrite") => "a file replaces what the OS image has there unless somebody says otherwise",
+        (Subject::File(_), "overwrite") => "a file replaces the one of the OS image unless overwrite is false",
         (_, "mode") => "before Ignition 2.2 a missing mode means 0",
         (_, "id") => "in Ignition 2.0 a missing owner means root",
         (_, "source") => "in Ignition 2.x a body without a source is empty",
         (_, "compression") => "content that was fetched is embedded unpacked",
         (Subject::Field(name), _) => match name.as_str() {
-            "fips" => "off unless somebody asks for it",
-            "kernelType" => "the OS image's own kernel unless somebody asks for another",
-            _ => "the cluster's own (ControllerConfig or OS image stream) unless somebody names another",
+            "fips" => "off unless a MachineConfig enables it",
+            "kernelType" => "the OS image's own kernel unless a MachineConfig selects another",
+            _ => "the cluster's own (ControllerConfig or OS image stream) unless a MachineConfig sets another",
         },
         (Subject::Config(path), _) if path == "ignition.version" => "the version of every rendered config",
         _ => UNEXPLAINED,
     }
 }
 
-/// Stands for a reason that [`reason`] does not know; the tests see to it that there is none.
+/// Used where [`reason`] has no reason; the tests make sure that this never happens.
 const UNEXPLAINED: &str = "filled in by rendering";
 
-/// What a history is about.
+/// The part of an entry that a history covers.
 #[derive(Clone, Copy)]
-enum Part<'f> {
+enum HistoryScope<'f> {
     /// An entry as a whole.
     Whole,
-    /// A field of it.
     Field(&'f str),
 }

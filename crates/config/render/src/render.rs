@@ -1,26 +1,26 @@
-//! Renders a pool: its MachineConfigs merged into one.
+//! Rendering of a pool: its MachineConfigs merged into one.
 
 use std::collections::HashSet;
 
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RENDERED_PREFIX};
-use seaworthy_ignition::merge::{Event, Merger};
+use seaworthy_ignition::merge::{MergeEvent, Merger};
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, check};
 
 use crate::controller_config::{Controller, ControllerConfig, OsImageStreams};
 use crate::fields::Fields;
-use crate::finding::{Finding, Place};
+use crate::finding::{FieldLocation, Finding};
 use crate::locator::Locator;
-use crate::object::LARGEST;
+use crate::object::MAX_OBJECT_BYTES;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
 use crate::provenance::subject_at;
-use crate::{keys, name, order, remote, runtime};
+use crate::{keys, name, remote, runtime, selection};
 
-/// Everything that rendering looks at beside the pool and the MachineConfigs.
+/// The inputs of rendering other than the pool and the MachineConfigs.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// Who renders.
+    /// The controller that renders.
     pub controller: Controller,
     /// The cluster's defaults.
     pub controller_config: ControllerConfig,
@@ -30,13 +30,13 @@ pub struct Context {
     pub worker_stream: Option<String>,
     /// Whether references to remote content may stay. Only for looking at inputs: what is served has none.
     pub keeps_references: bool,
-    /// Whether a result that no cluster stores is refused. A controller refuses it; whoever looks wants to see it.
+    /// Whether a result that no cluster stores is refused. A controller refuses it; `seaworthy render` shows it.
     pub refuses_large: bool,
 }
 
 /// A pool's MachineConfigs, merged and checked, but without a name.
 ///
-/// The name is a digest of the whole, about half of the work: whoever renders many pools does the halves in parallel.
+/// The name is a digest of the whole, about half of the work: callers that render many pools do the halves in parallel.
 #[derive(Debug)]
 pub struct Merged<'r, 't>(Rendered<'r, 't>);
 
@@ -50,14 +50,14 @@ impl<'r, 't> Merged<'r, 't> {
     fn too_large(&self) -> Option<Finding> {
         // The name is not known yet, but its length is: a prefix, the pool, a dash and the digest.
         let size = self.0.size() + RENDERED_PREFIX.len() + self.0.pool.name.len() + 33;
-        (size > LARGEST).then(|| Finding {
+        (size > MAX_OBJECT_BYTES).then(|| Finding {
             severity: Severity::Error,
             code: "too-large",
             pool: Some(self.0.pool.name.clone()),
             subject: "size".to_owned(),
-            places: vec![Place::pool(&self.0.pool.name, "spec.machineConfigSelector")],
+            places: vec![FieldLocation::pool(&self.0.pool.name, "spec.machineConfigSelector")],
             message: format!(
-                "the rendered MachineConfig is too large ({size} bytes, max {LARGEST} bytes); compress large files \
+                "the rendered MachineConfig is too large ({size} bytes, max {MAX_OBJECT_BYTES} bytes); compress large files \
                  (compression: gzip) or move them into an image"
             ),
         })
@@ -73,18 +73,16 @@ impl<'r, 't> Merged<'r, 't> {
 /// A pool's rendered MachineConfig.
 #[derive(Debug)]
 pub struct Rendered<'r, 't> {
-    /// The pool.
     pub pool: &'r Pool,
     /// `rendered-<pool>-<digest>`.
     pub name: String,
     /// The spec of the rendered MachineConfig.
     pub spec: Node<'r>,
-    /// Its annotations.
     pub annotations: Vec<(&'static str, String)>,
     /// The inputs, in the order they were merged.
     pub inputs: Vec<&'r Prepared<'t>>,
-    /// Where inputs met each other.
-    pub events: Vec<Event>,
+    /// Where inputs overrode or repeated each other.
+    pub events: Vec<MergeEvent>,
 }
 
 /// Renders a pool. On failure everything that is wrong is in the findings, not the first mistake only.
@@ -104,10 +102,10 @@ pub fn merge<'r, 't: 'r>(
     all: &'r [Prepared<'t>],
     context: &Context,
 ) -> Result<Merged<'r, 't>, Vec<Finding>> {
-    let (inputs, mut findings) = order::inputs(pool, all).map_err(|finding| vec![finding])?;
+    let (inputs, mut findings) = selection::inputs(pool, all).map_err(|finding| vec![finding])?;
     let broken = inputs.iter().flat_map(|input| input.findings.iter().filter(|finding| finding.is_error()).cloned());
     findings.extend(broken.map(|finding| Finding { pool: Some(pool.name.clone()), ..finding }));
-    findings.extend(skew(pool, &inputs, context));
+    findings.extend(version_skew(pool, &inputs, context));
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -119,7 +117,7 @@ pub fn merge<'r, 't: 'r>(
     let broken = check(&config).into_iter().filter(|problem| problem.severity == Severity::Error);
     findings.extend(broken.map(|problem| merged_error(pool, &config, &problem, &locator)));
     findings.extend(unresolved(pool, &config, context, &locator));
-    findings.extend(runtime::refused(pool, &config, &fields, context, &locator));
+    findings.extend(runtime::unsupported_runtime(pool, &config, &fields, context, &locator));
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -143,10 +141,10 @@ pub fn merge<'r, 't: 'r>(
     }
 }
 
-/// References that nobody has resolved: a machine would fetch them, and not all of them the same.
+/// References that were not resolved: machines would fetch them, and could get different content.
 fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locator<'_, '_>) -> Vec<Finding> {
     if context.keeps_references {
-        return never_resolved(pool, config, locator);
+        return unfetchable_references(pool, config, locator);
     }
     let mut left: Vec<&Node<'_>> = Vec::new();
     // Of another config not even one stays that the reference itself carries as a data URL.
@@ -170,11 +168,11 @@ fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locat
     left.into_iter().map(refused).collect()
 }
 
-/// References that will never be resolved, so that looking says what rendering would.
-fn never_resolved(pool: &Pool, config: &Node<'_>, locator: &Locator<'_, '_>) -> Vec<Finding> {
+/// References that can never be resolved, so that `seaworthy render` reports the same errors as a controller.
+fn unfetchable_references(pool: &Pool, config: &Node<'_>, locator: &Locator<'_, '_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     remote::resources(config, &mut |resource| {
-        if let Some(message) = remote::why_never(resource) {
+        if let Some(message) = remote::unfetchable_reason(resource) {
             findings.push(Finding {
                 severity: Severity::Error,
                 code: "remote-scheme",
@@ -213,12 +211,12 @@ fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
 }
 
 /// Inputs of another build than the controller's.
-fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding> {
+fn version_skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding> {
     let controller = &context.controller;
     if !controller.refuses_skew {
         return Vec::new();
     }
-    let error = |place: Place, message: String| Finding {
+    let error = |place: FieldLocation, message: String| Finding {
         severity: Severity::Error,
         code: "version-skew",
         pool: Some(pool.name.clone()),
@@ -226,7 +224,7 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
         places: vec![place],
         message,
     };
-    let place = |path: &str| Place {
+    let place = |path: &str| FieldLocation {
         kind: "ControllerConfig",
         name: CONTROLLER_CONFIG.to_owned(),
         path: path.to_owned(),
@@ -239,7 +237,7 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
         None => findings.push(error(
             place(&annotation),
             format!(
-                "ignoring controller config generated without {} annotation (my version: {}); it is written anew by the \
+                "ignoring controller config generated without {} annotation (my version: {}); it is rewritten by the \
                  running version",
                 keys::GENERATED_BY_VERSION,
                 controller.version
@@ -254,7 +252,7 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
     if let Some(streams) = &context.streams
         && let Some(build) = streams.build.as_ref().filter(|build| **build != controller.build)
     {
-        let place = Place {
+        let place = FieldLocation {
             kind: "OSImageStream",
             name: streams.name.clone(),
             path: annotation_path(keys::RELEASE_VERSION),
@@ -267,7 +265,7 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
         if let Some(build) = input.source.generated_by().filter(|build| *build != controller.build) {
             let name = input.source.name();
             let path = annotation_path(keys::GENERATED_BY);
-            let place = Place { kind: "MachineConfig", name: name.to_owned(), path, remote: None };
+            let place = FieldLocation { kind: "MachineConfig", name: name.to_owned(), path, remote: None };
             let message =
                 format!("ignoring MC {name} generated by older version {build} (my version: {})", controller.build);
             findings.push(error(place, message));
@@ -276,7 +274,7 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
     findings
 }
 
-fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<Event>) -> Node<'r> {
+fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<MergeEvent>) -> Node<'r> {
     let mut merger = Merger::default();
     let mut merged_any = false;
     for (nth, input) in inputs.iter().enumerate() {
@@ -326,7 +324,7 @@ fn merged_error(
     problem: &seaworthy_ignition::Problem,
     locator: &Locator<'_, '_>,
 ) -> Finding {
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<FieldLocation> = Vec::new();
     let contributors = contributors(config, problem, locator);
     for origin in std::iter::once(problem.origin).chain(problem.related.iter().copied()).chain(contributors) {
         if let Some(place) = locator.place(origin)
@@ -335,11 +333,11 @@ fn merged_error(
             places.push(place);
         }
     }
-    // What stands for what an object does not say has the object's origin.
+    // A default has the origin of the object that does not set it.
     let is_filled_in = locator.value(problem.origin).is_some_and(|node| node.as_map().is_some());
     let default = match problem.code {
         "overwrite-without-source" if is_filled_in => {
-            " (nobody sets overwrite: a rendered file has it unless somebody says false)"
+            " (no MachineConfig sets overwrite: rendered files have overwrite: true unless one sets false)"
         }
         _ => "",
     };
@@ -354,7 +352,7 @@ fn merged_error(
     }
 }
 
-/// Every input that has a word in the entry that a problem is about.
+/// Every input that sets a value of the entry that a problem is about.
 fn contributors(config: &Node<'_>, problem: &seaworthy_ignition::Problem, locator: &Locator<'_, '_>) -> Vec<Origin> {
     let Some(entry) = entry_of(config, &problem.path) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The container runtime that a config asks for, on OS streams that no longer have it.
+//! Container runtime check: the default runtime of a config must exist in the OS image stream of its pool.
 
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::body_of;
@@ -16,11 +16,11 @@ const DROPINS: &str = "/etc/crio/crio.conf.d/";
 /// Streams whose OS has no `runc`.
 const WITHOUT_RUNC: [&str; 2] = ["rhel-10", "centos-10"];
 
-/// No settings of CRI-O are longer.
-const LARGEST_DROPIN: u64 = 1 << 20;
+/// Larger drop-ins of CRI-O are not read.
+const MAX_DROPIN_BYTES: u64 = 1 << 20;
 
 /// A config whose effective default runtime is one that the pool's OS does not have.
-pub(crate) fn refused(
+pub(crate) fn unsupported_runtime(
     pool: &Pool,
     config: &Node<'_>,
     fields: &Fields<'_>,
@@ -56,7 +56,7 @@ fn default_runtime<'n, 'a>(config: &'n Node<'a>) -> Option<(String, &'n Node<'a>
         .collect();
     dropins.sort_by_key(|file| file.text_of("path"));
     dropins.into_iter().rev().find_map(|file| {
-        let body = body_of(file, LARGEST_DROPIN).ok()?;
+        let body = body_of(file, MAX_DROPIN_BYTES).ok()?;
         Some((default_runtime_of(std::str::from_utf8(&body).ok()?)?, file))
     })
 }

@@ -1,9 +1,9 @@
-//! Label selectors.
+//! Label selectors of pools.
 
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::{Path, spelling};
 
-use crate::inspection::{Inspection, Known};
+use crate::inspection::{Inspection, KnownKeys};
 use crate::machine_config::MachineConfig;
 
 /// A label selector that is known to be well-formed.
@@ -34,7 +34,7 @@ impl Selector {
             inspection.wrong(path.clone(), node, "an object with matchLabels or matchExpressions");
             return Selector { requirements };
         }
-        let known = Known { noun: "label selector", keys: &["matchExpressions", "matchLabels"], below: &[] };
+        let known = KnownKeys { noun: "label selector", keys: &["matchExpressions", "matchLabels"], below: &[] };
         inspection.unknown_keys(node, path, &known);
         if let Some(labels) = node.get("matchLabels").filter(|labels| !labels.is_null()) {
             let path = path.clone().key("matchLabels");
@@ -112,7 +112,8 @@ impl Requirement {
             inspection.wrong(path.clone(), node, "an object with key, operator and values");
             return None;
         }
-        let known = Known { noun: "requirement of a label selector", keys: &["key", "operator", "values"], below: &[] };
+        let known =
+            KnownKeys { noun: "requirement of a label selector", keys: &["key", "operator", "values"], below: &[] };
         inspection.unknown_keys(node, path, &known);
         let mut is_sound = true;
         let mut wrong = |key: &str, message: String| {

@@ -29,7 +29,7 @@ fn compare(name: &str) -> (usize, Vec<String>) {
             continue;
         };
         // What the library refuses (C1 controls and the like) we write escaped; numbers beyond 64 bits or with a
-        // fraction never stand in a valid config, and their spelling is not kept.
+        // fraction never occur in a valid config, and their spelling is not kept.
         let beyond = ["9223372036854775808", "18446744073709551615"].iter().any(|number| line.contains(number));
         if row.get("error").is_some() || row.get("note").is_some() || beyond || has_digit_keys(&row["in"]) {
             continue;

@@ -1,48 +1,47 @@
-//! Time and chance as inputs, so that a test decides both.
+//! Time and random bytes as inputs, so that tests control both.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
-/// What the server cannot work out by itself.
-pub trait World: Debug + Send + Sync {
-    /// The time of day.
+/// Source of time and random bytes.
+pub trait ClockAndEntropy: Debug + Send + Sync {
+    /// The current time.
     fn now(&self) -> Timestamp;
-    /// Fills the buffer with bytes that nobody can guess.
+    /// Fills the buffer with unpredictable bytes.
     fn entropy(&self, buffer: &mut [u8]);
 }
 
 /// The machine's clock and the operating system's random bytes.
 #[derive(Debug, Default)]
-pub struct Machine;
+pub struct SystemClock;
 
-impl World for Machine {
+impl ClockAndEntropy for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
     fn entropy(&self, buffer: &mut [u8]) {
-        // An operating system without random bytes can make no identity that is worth its name.
+        // Without random bytes, uids and tokens would be predictable.
         aws_lc_rs::rand::fill(buffer).expect("the operating system has random bytes");
     }
 }
 
-/// A world that stands still, and in which chance repeats itself.
+/// A fixed time, and a repeatable sequence of bytes.
 #[derive(Debug)]
-pub struct Still {
+pub struct FixedClock {
     now: Timestamp,
     count: AtomicU64,
 }
 
-impl Still {
-    /// It is always this time.
-    pub fn at(now: Timestamp) -> Still {
-        Still { now, count: AtomicU64::new(0) }
+impl FixedClock {
+    pub fn at(now: Timestamp) -> FixedClock {
+        FixedClock { now, count: AtomicU64::new(0) }
     }
 }
 
-impl World for Still {
+impl ClockAndEntropy for FixedClock {
     fn now(&self) -> Timestamp {
         self.now
     }
@@ -56,26 +55,26 @@ impl World for Still {
 }
 
 /// A random uid, version 4.
-pub fn uid(world: &dyn World) -> String {
+pub fn uid(clock: &dyn ClockAndEntropy) -> String {
     let mut bytes = [0; 16];
-    world.entropy(&mut bytes);
+    clock.entropy(&mut bytes);
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// Five letters behind a `generateName`: neither vowels nor digits that look like letters, so no words come out.
-pub fn suffix(world: &dyn World) -> String {
+/// Five letters after a `generateName`: neither vowels nor digits that look like letters, so that no words result.
+pub fn name_suffix(clock: &dyn ClockAndEntropy) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut bytes = [0; 5];
-    world.entropy(&mut bytes);
-    // The slight preference for the first letters is of no consequence: a name that is taken is tried again.
+    clock.entropy(&mut bytes);
+    // The slight bias towards the first letters does not matter: a name that is taken is generated again.
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
 }
 
-/// A time as objects carry it: whole seconds.
-pub fn written(time: Timestamp) -> String {
+/// A time in the format of API objects: RFC 3339 with whole seconds.
+pub fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
@@ -85,7 +84,7 @@ mod tests {
 
     #[test]
     fn uid_has_the_marks_of_version_four() {
-        let uid = uid(&Still::at(Timestamp::UNIX_EPOCH));
+        let uid = uid(&FixedClock::at(Timestamp::UNIX_EPOCH));
         assert_eq!(uid.len(), 36);
         assert_eq!(&uid[14..15], "4");
         assert!("89ab".contains(&uid[19..20]));
@@ -94,6 +93,6 @@ mod tests {
     #[test]
     fn time_is_written_in_whole_seconds() {
         let time: Timestamp = "2026-01-02T03:04:05.678Z".parse().unwrap();
-        assert_eq!(written(time), "2026-01-02T03:04:05Z");
+        assert_eq!(rfc3339(time), "2026-01-02T03:04:05Z");
     }
 }

@@ -14,16 +14,16 @@ use http::{Method, Request, Response};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::access::{Action, Identity};
+use crate::access::{AccessRequest, Identity};
 use crate::authentication::impersonation;
 use crate::discovery;
-use crate::request::decode::MAX_BODY;
-use crate::request::media::Accepted;
+use crate::request::decode::MAX_BODY_SIZE;
+use crate::request::media::NegotiatedFormat;
 use crate::request::options::Query;
-use crate::request::{Call, ResourcePath, Target, Verb};
+use crate::request::{Call, RequestPath, ResourcePath, Verb};
 use crate::resource::registry::Registry;
-use crate::resource::{Below, Resource};
-use crate::response::status::{Failure, Named};
+use crate::resource::{Resource, ServedSubresource};
+use crate::response::status::{Failure, GroupResource};
 use crate::response::{Answer, Body};
 use crate::selector::FieldSelector;
 use crate::server::Server;
@@ -76,17 +76,17 @@ impl Server {
             Some(identity) => identity.clone(),
             None => self.authenticate(&parts)?,
         };
-        match Target::parse(parts.uri.path()) {
-            Target::Other(path) => self.dispatch_non_resource(&parts, identity, &path),
-            Target::Resource(path) => self.dispatch_resource(parts, body, identity, path).await,
+        match RequestPath::parse(parts.uri.path()) {
+            RequestPath::NonResource(path) => self.dispatch_non_resource(&parts, identity, &path),
+            RequestPath::Resource(path) => self.dispatch_resource(parts, body, identity, path).await,
         }
     }
 
     fn dispatch_non_resource(&self, parts: &Parts, identity: Identity, path: &str) -> Result<Response<Body>, Failure> {
         let verb = parts.method.as_str().to_ascii_lowercase();
-        let action = Action { verb: &verb, path: Some(path), ..Action::default() };
-        let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
-        self.authorise(&identity, &action)?;
+        let request = AccessRequest { verb: &verb, path: Some(path), ..AccessRequest::default() };
+        let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &request)?;
+        self.authorise(&identity, &request)?;
         discovery::serve(&self.registry(), &parts.method, path, &parts.headers)
     }
 
@@ -105,11 +105,11 @@ impl Server {
         let is_watch = query.flag("watch").unwrap_or(false);
         let verb = path.verb(&parts.method, is_watch);
         let selected = selected_name(verb, &query);
-        let action = Action { name: selected.as_deref().unwrap_or(&path.name), ..action(verb, &path) };
-        let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
-        self.authorise(&identity, &action)?;
+        let request = AccessRequest { name: selected.as_deref().unwrap_or(&path.name), ..access_request(verb, &path) };
+        let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &request)?;
+        self.authorise(&identity, &request)?;
         let registry = self.registry();
-        let Some(Resolved { resource, below }) = resolve(&registry, &path, verb)? else {
+        let Some(Resolved { resource, subresource }) = resolve(&registry, &path, verb)? else {
             return Ok(discovery::not_found_page());
         };
         if path.is_watch_path && !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -120,7 +120,7 @@ impl Server {
             return Err(Failure::method_not_allowed());
         }
         check_name(&path.name)?;
-        let accepted = Accepted::choose(&parts.headers, true)?;
+        let accepted = NegotiatedFormat::choose(&parts.headers, true)?;
         let body = match verb {
             Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
                 read_body(body).await?
@@ -128,9 +128,9 @@ impl Server {
             Verb::Get | Verb::List | Verb::Watch | Verb::Other => Bytes::new(),
         };
         let headers = parts.headers;
-        let warnings: Vec<String> = resource.warning().map(str::to_owned).into_iter().collect();
+        let warnings: Vec<String> = resource.deprecation_warning().map(str::to_owned).into_iter().collect();
         let server = self.clone();
-        let call = Call { server, registry, resource, below, path, query, headers, identity, accepted, body };
+        let call = Call { server, registry, resource, subresource, path, query, headers, identity, accepted, body };
         Ok(match run_verb(call, verb).await {
             Ok(mut answer) => {
                 answer.warnings.splice(0..0, warnings);
@@ -143,12 +143,12 @@ impl Server {
         })
     }
 
-    pub(crate) fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
-        if self.policy().allows(identity, action) {
+    pub(crate) fn authorise(&self, identity: &Identity, request: &AccessRequest<'_>) -> Result<(), Failure> {
+        if self.policy().allows(identity, request) {
             return Ok(());
         }
-        let named = Named { group: action.group, word: action.resource };
-        Err(Failure::forbidden(named, action.name, &action.refusal(identity)))
+        let named = GroupResource { group: request.group, resource: request.resource };
+        Err(Failure::forbidden(named, request.name, &request.refusal(identity)))
     }
 }
 
@@ -156,14 +156,14 @@ impl Call {
     /// Checks that the user may create the object as well: a write to a missing object creates it, which takes
     /// another right.
     pub fn check_creation(&self) -> Result<(), Failure> {
-        self.server.authorise(&self.identity, &action(Verb::Create, &self.path))
+        self.server.authorise(&self.identity, &access_request(Verb::Create, &self.path))
     }
 }
 
 /// The result of the one look-up in the registry that a request makes.
 struct Resolved {
     resource: Arc<Resource>,
-    below: Option<Below>,
+    subresource: Option<ServedSubresource>,
 }
 
 /// Looks up the resource and the subresource of a path, and checks that they have the verb. None where the real server
@@ -185,24 +185,29 @@ fn resolve(registry: &Registry, path: &ResourcePath, verb: Verb) -> Result<Optio
     if !resource.is_namespaced && !path.namespace.is_empty() {
         return Err(Failure::unknown_path());
     }
-    let below = match path.subresource.as_str() {
+    let subresource = match path.subresource.as_str() {
         "" => None,
-        name => match resource.below().into_iter().find(|below| below.name == name) {
-            Some(below) => Some(below),
-            None if resource.is_custom() => return Err(Failure::not_found(resource.named(), &path.name)),
+        name => match resource.subresources().into_iter().find(|subresource| subresource.name == name) {
+            Some(subresource) => Some(subresource),
+            None if resource.is_custom() => return Err(Failure::not_found(resource.group_resource(), &path.name)),
             None => return Err(Failure::unknown_path()),
         },
     };
-    check_verb(resource, below.as_ref(), path, verb)?;
-    Ok(Some(Resolved { resource: resource.clone(), below }))
+    check_verb(resource, subresource.as_ref(), path, verb)?;
+    Ok(Some(Resolved { resource: resource.clone(), subresource }))
 }
 
 /// Refuses a verb that the resource does not have, or not at this path.
-fn check_verb(resource: &Resource, below: Option<&Below>, path: &ResourcePath, verb: Verb) -> Result<(), Failure> {
-    if resource.is_custom() && below.is_none() {
+fn check_verb(
+    resource: &Resource,
+    subresource: Option<&ServedSubresource>,
+    path: &ResourcePath,
+    verb: Verb,
+) -> Result<(), Failure> {
+    if resource.is_custom() && subresource.is_none() {
         let is_nameless = path.name.is_empty() && matches!(verb, Verb::Update | Verb::Patch);
         return match verb {
-            Verb::Other => Err(Failure::method_not_supported(resource.named(), "")),
+            Verb::Other => Err(Failure::method_not_supported(resource.group_resource(), "")),
             _ if is_nameless => Err(Failure::bad_request("name must be provided")),
             _ => Ok(()),
         };
@@ -210,12 +215,12 @@ fn check_verb(resource: &Resource, below: Option<&Below>, path: &ResourcePath, v
     // One object, or all of a namespace, can be written or removed; nothing can be across namespaces.
     let lacks_namespace = resource.is_namespaced && path.namespace.is_empty();
     let is_misplaced = match verb {
-        Verb::Create => (below.is_none() && !path.name.is_empty()) || lacks_namespace,
+        Verb::Create => (subresource.is_none() && !path.name.is_empty()) || lacks_namespace,
         Verb::Update | Verb::Patch | Verb::Delete => path.name.is_empty() || lacks_namespace,
         Verb::DeleteCollection => lacks_namespace,
         Verb::Get | Verb::List | Verb::Watch | Verb::Other => false,
     };
-    let verbs = below.map_or(resource.verbs, |below| below.verbs);
+    let verbs = subresource.map_or(resource.verbs, |subresource| subresource.verbs);
     match verbs.contains(&verb) && !is_misplaced {
         true => Ok(()),
         false => Err(Failure::method_not_allowed()),
@@ -234,8 +239,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
 
 /// Runs the verb, or the action of the subresource that the path names.
 async fn run_verb(call: Call, verb: Verb) -> Result<Answer, Failure> {
-    if let Some(deed) = subresource::deed(&call) {
-        return subresource::act(&call, verb, &deed).await;
+    if let Some(action) = subresource::action(&call) {
+        return subresource::execute(&call, verb, &action).await;
     }
     match verb {
         Verb::Get => verb::get(&call),
@@ -250,11 +255,11 @@ async fn run_verb(call: Call, verb: Verb) -> Result<Answer, Failure> {
     }
 }
 
-/// The request as access rules see it. A namespace counts as an object in itself.
-fn action(verb: Verb, path: &ResourcePath) -> Action<'_> {
+/// The access request of a path. A Namespace object is in its own namespace.
+fn access_request(verb: Verb, path: &ResourcePath) -> AccessRequest<'_> {
     let is_namespace = path.group.is_empty() && path.resource == "namespaces" && path.namespace.is_empty();
-    Action {
-        verb: verb.word(),
+    AccessRequest {
+        verb: verb.as_str(),
         group: &path.group,
         resource: &path.resource,
         subresource: &path.subresource,
@@ -276,15 +281,15 @@ fn selected_name(verb: Verb, query: &Query) -> Option<String> {
     is_name.then(|| name.to_owned())
 }
 
-/// Reads a body of at most [`MAX_BODY`] bytes.
+/// Reads a body of at most [`MAX_BODY_SIZE`] bytes.
 async fn read_body<B>(body: B) -> Result<Bytes, Failure>
 where
     B: HttpBody + Send,
     B::Error: Into<BodyError>,
 {
-    match Limited::new(body, MAX_BODY).collect().await {
+    match Limited::new(body, MAX_BODY_SIZE).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large(MAX_BODY)),
-        Err(error) => Err(Failure::bad_request(format!("the body cannot be read: {error}"))),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large(MAX_BODY_SIZE)),
+        Err(error) => Err(Failure::bad_request(format!("cannot read the request body: {error}"))),
     }
 }

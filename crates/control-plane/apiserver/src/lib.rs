@@ -1,4 +1,4 @@
-//! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
+//! Embedded Kubernetes API server as a tower service, compatible with kube-apiserver for the kinds that it serves.
 
 mod access;
 mod admission;
@@ -19,20 +19,21 @@ mod subresource;
 mod verb;
 mod write;
 
-pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
-pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensError};
-pub use clock::{Machine, Still, World};
+pub use access::{AccessPolicy, AccessRequest, Identity, PolicyRule, Role, RoleBinding, Subject};
+pub use authentication::{PeerCertificate, SigningKey, SigningKeyError, StaticTokens, TokenFileError};
+pub use clock::{ClockAndEntropy, FixedClock, SystemClock};
 pub use housekeeping::Housekeeping;
-pub use request::media::{Accepted, BodyFormat, Format, PatchKind, Shape};
+pub use request::media::{BodyFormat, Format, NegotiatedFormat, PatchKind, Shape};
 pub use request::options::{
-    DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
+    DeleteOptions, FieldValidation, ListOptions, Preconditions, Propagation, Query, RevisionMatch, WriteKind,
+    WriteOptions,
 };
-pub use request::{ResourcePath, Target, Verb};
+pub use request::{RequestPath, ResourcePath, Verb};
 pub use resource::Resource;
 pub use resource::registry::Registry;
 pub use response::Body;
-pub use response::status::{Cause, Details, Failure, Named};
-pub use seaworthy_store::{Folder, OpenError};
+pub use response::status::{Cause, Details, Failure, GroupResource};
+pub use seaworthy_store::{DataFolder, OpenError};
 pub use selector::{FieldSelector, LabelSelector, SelectorError};
-pub use server::{Place, Server, Settings};
-pub use serving::{Certified, Inside, ListenError, Listening, Pki, PkiError};
+pub use server::{Server, ServerOptions, StorageLocation};
+pub use serving::{CertifiedKey, InProcessService, ListenError, Pki, PkiError, TlsServer};

@@ -1,4 +1,4 @@
-//! The server without a socket: requests in, answers out.
+//! The server without a socket: requests in, responses out.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use seaworthy_apiserver::{Identity, Server, Settings, Still};
+use seaworthy_apiserver::{FixedClock, Identity, Server, ServerOptions};
 use serde_json::{Value, json};
 
 async fn server() -> Server {
-    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
-    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(ServerOptions::in_memory(clock).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }

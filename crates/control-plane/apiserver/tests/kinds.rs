@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use seaworthy_apiserver::{Identity, Server, Settings, Still};
+use seaworthy_apiserver::{FixedClock, Identity, Server, ServerOptions};
 use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -14,8 +14,8 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 async fn server() -> Server {
-    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
-    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(ServerOptions::in_memory(clock).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }

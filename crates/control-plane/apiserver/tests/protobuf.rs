@@ -7,15 +7,15 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use rstest::rstest;
-use seaworthy_apiserver::{Identity, Server, Settings, Still};
+use seaworthy_apiserver::{FixedClock, Identity, Server, ServerOptions};
 use serde_json::{Value, json};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn server() -> Server {
-    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
-    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(ServerOptions::in_memory(clock).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }

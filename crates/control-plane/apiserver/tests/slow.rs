@@ -1,7 +1,7 @@
-//! Clients that are slow on purpose, over a real socket and with a clock that does not wait for them.
+//! Slow clients over a real socket, with a clock that the test controls.
 //!
-//! The clock stands still while anything happens and jumps to the next deadline when nothing does, so minutes pass at
-//! once and always at the same place.
+//! The paused clock only advances to the next deadline when all tasks are idle, so minutes pass at once and
+//! deterministically.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use seaworthy_apiserver::{
-    Identity, Keys, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, Still, World as _,
+    ClockAndEntropy as _, FixedClock, Identity, Pki, Server, ServerOptions, SigningKey, StaticTokens, StorageLocation,
+    SystemClock, TlsServer,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -48,13 +49,14 @@ impl Socket {
     async fn open() -> Socket {
         let mut tokens = StaticTokens::default();
         tokens.add(TOKEN, admin());
-        let keys = Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap());
-        let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
-        let server = Server::open(Settings { place: Place::Memory, world, tokens, keys }).unwrap();
+        let signing_key = Arc::new(SigningKey::read(&SigningKey::generate().unwrap()).unwrap());
+        let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+        let server =
+            Server::open(ServerOptions { storage: StorageLocation::Memory, clock, tokens, signing_key }).unwrap();
         server.prepare().await.unwrap();
         // Certificates are judged by the machine's clock.
-        let pki = Pki::ephemeral(Machine.now()).unwrap();
-        let listening = Listening::bind(server.clone(), &pki, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let pki = Pki::ephemeral(SystemClock.now()).unwrap();
+        let listening = TlsServer::bind(server.clone(), &pki, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = listening.address();
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(listening.serve(async {
@@ -178,7 +180,7 @@ async fn client_that_takes_nothing_of_its_answer_is_cut(#[case] path: String) {
     let (answer, end) = rest(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 200 "));
     assert!(answer.len() < OBJECTS * SIZE && !answer.ends_with("\r\n0\r\n\r\n"), "it came whole");
-    // Cut, not ended in order: nobody takes a part for the whole.
+    // Aborted, not completed: no client takes a part for the whole list.
     assert!(end.is_err());
     assert!(began.elapsed() < Duration::from_secs(201), "the rest came later");
 }

@@ -1,4 +1,4 @@
-//! The tree of an expression after macros are expanded.
+//! Syntax tree of an expression after macro expansion.
 
 use crate::value::Val;
 
@@ -11,11 +11,11 @@ pub(crate) struct Expr {
     pub depth: u16,
     /// How deeply nodes nest in it, macros expanded.
     pub expanded: u16,
-    pub kind: Kind,
+    pub kind: ExprKind,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum ExprKind {
     /// A part that could not be read; the problem is already reported.
     Broken,
     Literal(Val<'static>),
@@ -72,8 +72,8 @@ pub(crate) const UNUSED: &str = "#unused";
 impl Fold {
     /// Whether this only gives a name to a value: nothing is walked.
     pub(crate) fn is_bind(&self) -> bool {
-        matches!(&self.range.kind, Kind::List { items, .. } if items.is_empty())
-            && matches!(self.condition.kind, Kind::Literal(Val::Bool(false)))
+        matches!(&self.range.kind, ExprKind::List { items, .. } if items.is_empty())
+            && matches!(self.condition.kind, ExprKind::Literal(Val::Bool(false)))
             && self.accu != ACCU
     }
 }
@@ -82,8 +82,8 @@ impl Expr {
     /// The dotted name this expression may be read as, such as `optional` in `optional.of(1)`.
     pub(crate) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
-            Kind::Ident(name) => Some(name.clone()),
-            Kind::Select { operand, field, test: false } => {
+            ExprKind::Ident(name) => Some(name.clone()),
+            ExprKind::Select { operand, field, test: false } => {
                 operand.qualified_name().map(|prefix| format!("{prefix}.{field}"))
             }
             _ => None,

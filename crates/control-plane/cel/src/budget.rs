@@ -1,4 +1,4 @@
-//! What evaluations may cost.
+//! Cost budgets of evaluations.
 
 /// The most one evaluation of one expression may cost.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
@@ -7,7 +7,7 @@ pub const PER_OBJECT_LIMIT: u64 = 10_000_000;
 /// The most the match conditions of one object may cost together.
 pub const MATCH_CONDITIONS_LIMIT: u64 = PER_OBJECT_LIMIT / 4;
 
-/// What is left to spend.
+/// The remaining cost, and the limit of one evaluation.
 #[derive(Debug, Clone)]
 pub struct Budget {
     per_call: u64,

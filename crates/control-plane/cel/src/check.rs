@@ -1,13 +1,13 @@
-//! Gives every part of an expression a type and every call its overloads, or says why that is impossible.
+//! Type checker: gives every part of an expression a type and every call its overloads, or reports problems.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::ast::{Expr, Fold, Kind};
+use crate::ast::{Expr, ExprKind, Fold};
 use crate::env::Env;
 use crate::error::Report;
 use crate::functions::Overload;
-use crate::types::{Type, Unknowns, more_general};
+use crate::types::{Substitution, Type, more_general};
 use crate::value::Val;
 
 /// An expression with what the checker found, by node id.
@@ -35,21 +35,21 @@ pub(crate) fn check(env: &Env, mut expr: Expr, ids: usize, report: &mut Report<'
     let mut checker = Checker {
         env,
         report,
-        unknowns: Unknowns::default(),
+        substitution: Substitution::default(),
         types: vec![Type::Error; ids],
         overloads: vec![Vec::new(); ids],
         type_names: HashMap::new(),
         scopes: Vec::new(),
     };
     checker.expr(&mut expr);
-    let types = checker.types.iter().map(|ty| checker.unknowns.resolve(ty, true)).collect();
+    let types = checker.types.iter().map(|ty| checker.substitution.resolve(ty, true)).collect();
     Checked { types, overloads: checker.overloads, type_names: checker.type_names, expr }
 }
 
 struct Checker<'e, 'r, 's> {
     env: &'e Env,
     report: &'r mut Report<'s>,
-    unknowns: Unknowns,
+    substitution: Substitution,
     types: Vec<Type>,
     overloads: Vec<Vec<&'static str>>,
     type_names: HashMap<usize, String>,
@@ -68,22 +68,22 @@ impl Checker<'_, '_, '_> {
 
     fn expr(&mut self, expr: &mut Expr) {
         match &mut expr.kind {
-            Kind::Broken => self.set(expr, Type::Error),
-            Kind::Literal(value) => {
+            ExprKind::Broken => self.set(expr, Type::Error),
+            ExprKind::Literal(value) => {
                 let ty = literal_type(value);
                 self.set(expr, ty);
             }
-            Kind::Ident(_) => self.ident(expr),
-            Kind::Select { .. } => self.select(expr),
-            Kind::Call { .. } => self.call(expr),
-            Kind::List { .. } => self.list(expr),
-            Kind::Map(_) => self.map(expr),
-            Kind::Message { name, .. } => {
+            ExprKind::Ident(_) => self.ident(expr),
+            ExprKind::Select { .. } => self.select(expr),
+            ExprKind::Call { .. } => self.call(expr),
+            ExprKind::List { .. } => self.list(expr),
+            ExprKind::Map(_) => self.map(expr),
+            ExprKind::Message { name, .. } => {
                 let message = format!("undeclared reference to '{name}' (in container '')");
                 self.report.at(expr.offset, message);
                 self.set(expr, Type::Error);
             }
-            Kind::Fold(_) => self.fold(expr),
+            ExprKind::Fold(_) => self.fold(expr),
         }
     }
 
@@ -107,7 +107,7 @@ impl Checker<'_, '_, '_> {
     }
 
     fn ident(&mut self, expr: &mut Expr) {
-        let Kind::Ident(name) = &expr.kind else { return };
+        let ExprKind::Ident(name) = &expr.kind else { return };
         let found = match name.strip_prefix('.') {
             Some(name) => self.global(expr.id, name),
             None => match self.local(name) {
@@ -127,22 +127,22 @@ impl Checker<'_, '_, '_> {
             if self.local(first).is_none()
                 && let Some(ty) = self.global(expr.id, name.trim_start_matches('.'))
             {
-                expr.kind = Kind::Ident(name);
+                expr.kind = ExprKind::Ident(name);
                 self.set(expr, ty);
                 return;
             }
         }
         let offset = expr.offset;
-        let Kind::Select { operand, field, test } = &mut expr.kind else { return };
+        let ExprKind::Select { operand, field, test } = &mut expr.kind else { return };
         let (field, test) = (field.clone(), *test);
         let ty = self.field(operand, &field, offset, false);
-        let ty = if test { Type::Bool } else { self.unknowns.resolve(&ty, false) };
+        let ty = if test { Type::Bool } else { self.substitution.resolve(&ty, false) };
         self.set(expr, ty);
     }
 
     fn field(&mut self, operand: &mut Expr, field: &str, offset: u32, optional: bool) -> Type {
         self.expr(operand);
-        let operand_type = self.unknowns.resolve(&self.ty(operand), false);
+        let operand_type = self.substitution.resolve(&self.ty(operand), false);
         let (target, is_optional) = match &operand_type {
             Type::Optional(of) => ((**of).clone(), true),
             other => (other.clone(), false),
@@ -161,7 +161,7 @@ impl Checker<'_, '_, '_> {
                 Type::Error
             }
             Type::Var(_) => {
-                self.unknowns.fits(&Type::Dyn, &target);
+                self.substitution.fits(&Type::Dyn, &target);
                 Type::Dyn
             }
             other => {
@@ -176,14 +176,14 @@ impl Checker<'_, '_, '_> {
 
     fn call(&mut self, expr: &mut Expr) {
         let (id, offset) = (expr.id, expr.offset);
-        let Kind::Call { function, target, args } = &mut expr.kind else { return };
+        let ExprKind::Call { function, target, args } = &mut expr.kind else { return };
         if function == "_?._" {
             let [operand, field] = args.as_mut_slice() else { return };
-            let Kind::Literal(Val::String(name)) = &field.kind else { return };
+            let ExprKind::Literal(Val::String(name)) = &field.kind else { return };
             let name = name.to_string();
             let ty = self.field(operand, &name, offset, true);
             self.types[field.id] = Type::String;
-            self.types[id] = self.unknowns.resolve(&ty, false);
+            self.types[id] = self.substitution.resolve(&ty, false);
             self.overloads[id] = vec!["select_optional_field"];
             return;
         }
@@ -224,7 +224,7 @@ impl Checker<'_, '_, '_> {
     }
 
     fn resolve(&mut self, expr: &Expr, name: &'static str, overloads: &[Overload]) {
-        let Kind::Call { target, args, .. } = &expr.kind else { return };
+        let ExprKind::Call { target, args, .. } = &expr.kind else { return };
         let member = target.is_some();
         if matches!(name, "_&&_" | "_||_") {
             self.logic(expr, args, overloads[0].id);
@@ -235,13 +235,13 @@ impl Checker<'_, '_, '_> {
         let mut result: Option<Type> = None;
         for overload in overloads.iter().filter(|overload| overload.member == member) {
             let fresh: Vec<(char, Type)> =
-                overload.generics.iter().map(|name| (*name, self.unknowns.fresh())).collect();
+                overload.generics.iter().map(|name| (*name, self.substitution.fresh())).collect();
             let params: Vec<Type> = overload.params.iter().map(|param| instantiate(param, &fresh)).collect();
-            if !self.unknowns.all_fit(&arg_types, &params) {
+            if !self.substitution.all_fit(&arg_types, &params) {
                 continue;
             }
             self.overloads[expr.id].push(overload.id);
-            let this = self.unknowns.resolve(&instantiate(&overload.result, &fresh), false);
+            let this = self.substitution.resolve(&instantiate(&overload.result, &fresh), false);
             result = Some(match result {
                 None => this,
                 Some(Type::Dyn) => Type::Dyn,
@@ -253,7 +253,7 @@ impl Checker<'_, '_, '_> {
             Some(ty) => self.set(expr, ty),
             None => {
                 let types: Vec<String> =
-                    arg_types.iter().map(|ty| self.unknowns.resolve(ty, true).to_string()).collect();
+                    arg_types.iter().map(|ty| self.substitution.resolve(ty, true).to_string()).collect();
                 let signature = match (member, types.split_first()) {
                     (true, Some((target, rest))) => format!("{target}.({})", rest.join(", ")),
                     _ => format!("({})", types.join(", ")),
@@ -269,7 +269,7 @@ impl Checker<'_, '_, '_> {
         let mut ok = true;
         for arg in args {
             let ty = self.ty(arg);
-            if !self.unknowns.fits(&ty, &Type::Bool) {
+            if !self.substitution.fits(&ty, &Type::Bool) {
                 self.mismatch(arg.offset, &Type::Bool, &ty);
                 ok = false;
             }
@@ -285,14 +285,14 @@ impl Checker<'_, '_, '_> {
     }
 
     fn list(&mut self, expr: &mut Expr) {
-        let Kind::List { items, optional } = &mut expr.kind else { return };
+        let ExprKind::List { items, optional } = &mut expr.kind else { return };
         let mut joined: Option<Type> = None;
         for (item, optional) in items.iter_mut().zip(optional.iter()) {
             self.expr(item);
             let ty = self.unwrapped(item, *optional);
             joined = Some(self.join(joined, ty));
         }
-        let item = joined.unwrap_or_else(|| self.unknowns.fresh());
+        let item = joined.unwrap_or_else(|| self.substitution.fresh());
         self.set(expr, Type::list(item));
     }
 
@@ -314,7 +314,7 @@ impl Checker<'_, '_, '_> {
 
     fn join(&mut self, before: Option<Type>, ty: Type) -> Type {
         let Some(before) = before else { return ty };
-        if self.unknowns.fits(&before, &ty) {
+        if self.substitution.fits(&before, &ty) {
             return more_general(&before, &ty);
         }
         // A mixed literal is refused later, unless a function that takes such lists gets it.
@@ -322,7 +322,7 @@ impl Checker<'_, '_, '_> {
     }
 
     fn map(&mut self, expr: &mut Expr) {
-        let Kind::Map(entries) = &mut expr.kind else { return };
+        let ExprKind::Map(entries) = &mut expr.kind else { return };
         let (mut keys, mut values): (Option<Type>, Option<Type>) = (None, None);
         for entry in entries.iter_mut() {
             self.expr(&mut entry.key);
@@ -332,24 +332,24 @@ impl Checker<'_, '_, '_> {
             let value = self.unwrapped(&entry.value, entry.optional);
             values = Some(self.join(values, value));
         }
-        let key = keys.unwrap_or_else(|| self.unknowns.fresh());
-        let value = values.unwrap_or_else(|| self.unknowns.fresh());
+        let key = keys.unwrap_or_else(|| self.substitution.fresh());
+        let value = values.unwrap_or_else(|| self.substitution.fresh());
         self.set(expr, Type::map(key, value));
     }
 
     fn fold(&mut self, expr: &mut Expr) {
-        let Kind::Fold(fold) = &mut expr.kind else { return };
+        let ExprKind::Fold(fold) = &mut expr.kind else { return };
         let Fold { range, var, var2, accu, init, condition, step, result } = &mut **fold;
         self.expr(range);
         self.expr(init);
-        let range_type = self.unknowns.resolve(&self.ty(range), false);
+        let range_type = self.substitution.resolve(&self.ty(range), false);
         let accu_type = self.ty(init);
         let (one, two) = match &range_type {
             Type::List(item) if var2.is_some() => (Type::Int, (**item).clone()),
             Type::List(item) => ((**item).clone(), Type::Error),
             Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
             Type::Dyn | Type::Error | Type::Var(_) => {
-                self.unknowns.fits(&Type::Dyn, &range_type);
+                self.substitution.fits(&Type::Dyn, &range_type);
                 (Type::Dyn, Type::Dyn)
             }
             other => {
@@ -375,13 +375,13 @@ impl Checker<'_, '_, '_> {
         self.scopes.truncate(depth + 1);
         self.expr(result);
         self.scopes.truncate(depth);
-        let ty = self.unknowns.resolve(&self.ty(result), false);
+        let ty = self.substitution.resolve(&self.ty(result), false);
         self.set(expr, ty);
     }
 
     fn demand(&mut self, expr: &Expr, wanted: &Type) {
         let ty = self.ty(expr);
-        if !self.unknowns.fits(wanted, &ty) {
+        if !self.substitution.fits(wanted, &ty) {
             self.mismatch(expr.offset, wanted, &ty);
         }
     }
@@ -413,7 +413,7 @@ fn instantiate(ty: &Type, fresh: &[(char, Type)]) -> Type {
     }
 }
 
-/// The type a name stands for, if it is the name of a type.
+/// The type of that name, if there is one.
 fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::Bool,

@@ -1,11 +1,11 @@
-//! Lists and maps: made while evaluating, or data read through its declaration.
+//! Lists and maps: built during evaluation, or data read through its declaration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::decl::{Decl, DeclKind, Object, Uniqueness};
+use crate::decl::{Decl, DeclKind, ListType, ObjectDecl};
 use crate::error::EvalError;
 use crate::value::{JsonMap, Outcome, Str, Val};
 
@@ -15,7 +15,7 @@ pub enum List<'a> {
     /// Made while evaluating.
     Values(Arc<Vec<Val<'a>>>),
     /// The merger of lists whose items are unique: that stays a property of the result.
-    Merged(Arc<Vec<Val<'a>>>, &'a Uniqueness),
+    Merged(Arc<Vec<Val<'a>>>, &'a ListType),
     /// Data with a declaration.
     Json(&'a [Json], &'a Decl),
     /// Data without one.
@@ -30,7 +30,7 @@ pub enum Map<'a> {
     /// Data with declared values.
     Json(&'a JsonMap, &'a Decl),
     /// Data with declared fields.
-    Object(&'a JsonMap, &'a Object),
+    Object(&'a JsonMap, &'a ObjectDecl),
     /// Data without a declaration.
     Dyn(&'a JsonMap),
 }
@@ -41,7 +41,6 @@ pub type Entries<'a> = BTreeMap<Key, (Val<'a>, Val<'a>)>;
 /// What makes two keys the same: numbers are, whatever their type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// A boolean.
     Bool(bool),
     /// A whole number.
     Number(i128),
@@ -106,14 +105,14 @@ impl<'a> List<'a> {
         self.iter().collect()
     }
 
-    pub(crate) fn uniqueness(&self) -> &'a Uniqueness {
+    pub(crate) fn uniqueness(&self) -> &'a ListType {
         match self {
             List::Json(_, decl) => match decl.kind() {
                 DeclKind::List { uniqueness, .. } => uniqueness,
-                _ => &Uniqueness::Atomic,
+                _ => &ListType::Atomic,
             },
             List::Merged(_, uniqueness) => uniqueness,
-            List::Values(_) | List::Dyn(_) => &Uniqueness::Atomic,
+            List::Values(_) | List::Dyn(_) => &ListType::Atomic,
         }
     }
 }

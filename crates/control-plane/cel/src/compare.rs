@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use crate::collection::{Key, List, Map};
-use crate::decl::Uniqueness;
+use crate::decl::ListType;
 use crate::error::EvalError;
 use crate::value::{Opaque, Val};
 
@@ -55,7 +55,7 @@ fn equal_lists(one: &List<'_>, two: &List<'_>) -> Result<bool, EvalError> {
         return Ok(false);
     }
     match one.uniqueness() {
-        Uniqueness::Atomic => {
+        ListType::Atomic => {
             for (a, b) in one.iter().zip(two.iter()) {
                 if !equal(&a?, &b?)? {
                     return Ok(false);
@@ -63,12 +63,12 @@ fn equal_lists(one: &List<'_>, two: &List<'_>) -> Result<bool, EvalError> {
             }
             Ok(true)
         }
-        Uniqueness::Set => {
+        ListType::Set => {
             let one = one.iter().map(|item| scalar_key(&item?)).collect::<Result<BTreeSet<_>, _>>()?;
             let two = two.iter().map(|item| scalar_key(&item?)).collect::<Result<BTreeSet<_>, _>>()?;
             Ok(one == two)
         }
-        Uniqueness::Keys(keys) => {
+        ListType::Keys(keys) => {
             let mut items = BTreeMap::new();
             for item in one.iter() {
                 let item = item?;
@@ -94,7 +94,7 @@ pub(crate) fn scalar_key(item: &Val<'_>) -> Result<Key, EvalError> {
         Val::List(_) | Val::Map(_) => {
             Err(EvalError::new("listSet operations are only supported on lists of scalar values"))
         }
-        // Other scalars of one list have one type, so their text tells them apart.
+        // Other scalars of one list have one type, so their text identifies them.
         item => Ok(Key::of(item).unwrap_or_else(|| Key::String(item.to_string().into()))),
     }
 }
@@ -209,6 +209,6 @@ pub(crate) fn order(one: &Val<'_>, two: &Val<'_>) -> Result<Ordering, EvalError>
         (Bytes(a), Bytes(b)) => a.cmp(b),
         (Timestamp(a), Timestamp(b)) => a.cmp(b),
         (Duration(a), Duration(b)) => a.cmp(b),
-        _ => return Err(EvalError::unfit()),
+        _ => return Err(EvalError::overload_mismatch()),
     })
 }

@@ -1,4 +1,4 @@
-//! Declared types: what an OpenAPI schema says about data, with the sizes that bound an expression's cost.
+//! Declarations: types of data from an OpenAPI schema, with the sizes that bound an expression's cost.
 
 use std::sync::Arc;
 
@@ -25,13 +25,10 @@ pub struct Decl {
 /// What a declaration describes.
 #[derive(Debug, Clone)]
 pub enum DeclKind {
-    /// A boolean.
     Bool,
-    /// An integer.
     Int,
     /// A number.
     Double,
-    /// A string.
     String,
     /// A string that is base64.
     Bytes,
@@ -46,22 +43,19 @@ pub enum DeclKind {
     IntOrString,
     /// Data without a schema; expressions see `dyn`.
     Dyn,
-    /// A list.
     List {
-        /// Its items.
         items: Arc<Decl>,
-        /// What makes two items the same.
-        uniqueness: Uniqueness,
+        /// What identifies an item.
+        uniqueness: ListType,
     },
     /// A map with string keys.
     Map(Arc<Decl>),
-    /// An object.
-    Object(Arc<Object>),
+    Object(Arc<ObjectDecl>),
 }
 
 /// The list types of Kubernetes: they decide what `==` and `+` mean for lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Uniqueness {
+pub enum ListType {
     /// A list as it is.
     Atomic,
     /// Items are unique, order does not matter to equality.
@@ -72,17 +66,17 @@ pub enum Uniqueness {
 
 /// An object's name and fields.
 #[derive(Debug)]
-pub struct Object {
+pub struct ObjectDecl {
     name: String,
     /// Sorted by name: found faster than by hash in the few fields objects have.
-    fields: Vec<Field>,
+    fields: Vec<FieldDecl>,
     /// Names with a schema that expressions cannot reach.
     hidden: Vec<String>,
 }
 
 /// A field of an object.
 #[derive(Debug, Clone)]
-pub struct Field {
+pub struct FieldDecl {
     /// Its name in the data.
     pub name: String,
     /// Its name in expressions.
@@ -91,13 +85,13 @@ pub struct Field {
     pub decl: Decl,
 }
 
-impl Object {
+impl ObjectDecl {
     /// An object type with these fields, by their names in the data. Names that cannot be written are left out.
     pub fn new(name: impl Into<String>, fields: impl IntoIterator<Item = (String, Decl)>) -> Self {
-        let mut object = Object { name: name.into(), fields: Vec::new(), hidden: Vec::new() };
+        let mut object = ObjectDecl { name: name.into(), fields: Vec::new(), hidden: Vec::new() };
         for (name, decl) in fields {
             match escape(&name) {
-                Some(ident) => object.fields.push(Field { name, ident, decl }),
+                Some(ident) => object.fields.push(FieldDecl { name, ident, decl }),
                 None => object.hidden.push(name),
             }
         }
@@ -111,12 +105,12 @@ impl Object {
     }
 
     /// The field an identifier names.
-    pub fn field(&self, ident: &str) -> Option<&Field> {
+    pub fn field(&self, ident: &str) -> Option<&FieldDecl> {
         self.fields.iter().find(|field| field.ident == ident)
     }
 
     /// The field the data calls `name`.
-    pub(crate) fn by_name(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn by_name(&self, name: &str) -> Option<&FieldDecl> {
         self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok().map(|index| &self.fields[index])
     }
 
@@ -253,11 +247,11 @@ impl Decl {
                 let items = Decl::from_schema(items, &format!("{name}.@idx"), embedded(items))?;
                 let keys = || schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
                 let uniqueness = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
-                    Some("set") => Uniqueness::Set,
-                    Some("map") => Uniqueness::Keys(
+                    Some("set") => ListType::Set,
+                    Some("map") => ListType::Keys(
                         keys().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
                     ),
-                    _ => Uniqueness::Atomic,
+                    _ => ListType::Atomic,
                 };
                 Some(bounded(Decl::new(DeclKind::List { items: Arc::new(items), uniqueness }), "maxItems"))
             }
@@ -301,7 +295,7 @@ impl Decl {
                 (key.to_owned(), string().at_most(length * 4))
             };
             let fields = [capped("name", MAX_NAME), capped("generateName", MAX_NAME - 1)];
-            let metadata = Object::new(format!("{name}.metadata"), fields);
+            let metadata = ObjectDecl::new(format!("{name}.metadata"), fields);
             properties.push(("kind".to_owned(), Some(string())));
             properties.push(("apiVersion".to_owned(), Some(string())));
             properties.push(("metadata".to_owned(), Some(Decl::new(DeclKind::Object(Arc::new(metadata))))));
@@ -310,7 +304,7 @@ impl Decl {
             }
         }
         let (seen, hidden): (Vec<_>, Vec<_>) = properties.into_iter().partition(|(_, decl)| decl.is_some());
-        let mut object = Object::new(name, seen.into_iter().filter_map(|(key, decl)| decl.map(|decl| (key, decl))));
+        let mut object = ObjectDecl::new(name, seen.into_iter().filter_map(|(key, decl)| decl.map(|decl| (key, decl))));
         object.hidden.extend(hidden.into_iter().map(|(key, _)| key));
         Decl::new(DeclKind::Object(Arc::new(object))).at_least(min_size)
     }

@@ -1,4 +1,4 @@
-//! An environment: the variables an expression may use. Compiling in it gives a program.
+//! Environment: the variables an expression may use. Compiling in it gives a program.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What can go wrong: problems found while compiling, each with its place in the text, and the error of one evaluation.
+//! Errors: problems found while compiling, each with its location in the text, and the error of one evaluation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -129,8 +129,8 @@ pub struct EvalError {
 enum ErrorKind {
     /// An error of the language: `&&`, `||` and comprehensions may absorb it.
     Value,
-    /// No overload fits; whoever called names the function.
-    Unfit,
+    /// No overload fits; the caller adds the name of the function.
+    OverloadMismatch,
     /// The budget is used up: nothing absorbs this.
     Cost,
 }
@@ -146,12 +146,12 @@ impl EvalError {
     }
 
     /// For functions: their caller words the error.
-    pub(crate) fn unfit() -> Self {
-        EvalError { message: "no such overload".into(), kind: ErrorKind::Unfit }
+    pub(crate) fn overload_mismatch() -> Self {
+        EvalError { message: "no such overload".into(), kind: ErrorKind::OverloadMismatch }
     }
 
-    pub(crate) fn is_unfit(&self) -> bool {
-        self.kind == ErrorKind::Unfit
+    pub(crate) fn is_overload_mismatch(&self) -> bool {
+        self.kind == ErrorKind::OverloadMismatch
     }
 
     pub(crate) fn over_budget() -> Self {

@@ -1,4 +1,4 @@
-//! Field names as expressions write them: Kubernetes names may hold characters and words no identifier may.
+//! Escaping of field names: Kubernetes names may hold characters and words that are no CEL identifiers.
 
 /// Words that cannot be identifiers and are written `__word__`.
 const RESERVED: [&str; 18] = [
@@ -48,7 +48,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The field name an identifier stands for, or nothing when it holds an unknown escape.
+/// The field name of an identifier, or nothing when it holds an unknown escape.
 pub fn unescape(ident: &str) -> Option<String> {
     let mut out = String::with_capacity(ident.len());
     let mut rest = ident;

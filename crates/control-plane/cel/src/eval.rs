@@ -1,4 +1,4 @@
-//! Evaluates a plan and counts what it costs.
+//! Evaluator: runs a plan and counts its cost.
 //!
 //! `&&`, `||` and folds absorb errors; the end of the budget is no such error and ends the evaluation from anywhere.
 
@@ -310,7 +310,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             Op::Find(regex) => library::pattern::find(args, regex),
             Op::FindAll(regex) => library::pattern::find_all(args, regex),
         };
-        outcome.map_err(|error| match (&call.op, error.is_unfit()) {
+        outcome.map_err(|error| match (&call.op, error.is_overload_mismatch()) {
             (Op::Native(_), true) => library::no_overload(&call.function, args),
             (_, true) => EvalError::no_such_overload(),
             _ => error,

@@ -1,4 +1,4 @@
-//! The functions expressions may call and the types they take: one line per overload.
+//! Function declarations: names, overloads and signatures, one line per overload.
 
 mod overload;
 

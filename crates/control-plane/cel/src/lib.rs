@@ -12,8 +12,8 @@
 //! assert!(matches!(value, Ok(Val::Bool(true))));
 //! ```
 //!
-//! * A [`Decl`] describes data, usually from a schema; [`Env`] names variables and compiles; a [`Program`] estimates and
-//!   evaluates; [`Val::bind`] sees JSON through its declaration without copying.
+//! * A [`Decl`] describes data, usually from a schema; [`Env`] names variables and compiles; a [`Program`] estimates
+//!   and evaluates; [`Val::bind`] sees JSON through its declaration without copying.
 //! * Nothing here reads a clock, does I/O or panics on bad input; every evaluation is bounded by a [`Budget`].
 //! * Results, wording and costs are those of the Kubernetes API server; `tests/recorded` holds what it answers.
 //!   What differs on purpose is marked `Differs:` where it does.
@@ -29,7 +29,6 @@ mod env;
 mod error;
 mod escape;
 mod eval;
-mod expect;
 mod functions;
 mod library;
 mod lint;
@@ -39,6 +38,7 @@ mod parse;
 mod plan;
 mod program;
 mod source;
+mod syntax_error;
 mod time;
 mod token;
 mod types;
@@ -47,11 +47,11 @@ mod value;
 pub use budget::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, PER_OBJECT_LIMIT};
 pub use collection::{Entries, Key, List, Map};
 pub use cost::estimate::{CostRange, MAX_DEFINITION_COST, MAX_RULE_COST, Sizes, cost_problem};
-pub use decl::{Decl, DeclKind, Field, MAX_REQUEST_BYTES, Object, Uniqueness};
+pub use decl::{Decl, DeclKind, FieldDecl, ListType, MAX_REQUEST_BYTES, ObjectDecl};
 pub use env::Env;
 pub use error::{CompileError, CompileErrors, EvalError};
 pub use escape::{escape, unescape};
-pub use library::authz::{Authorizer, Check, Decision, Question};
+pub use library::authz::{AuthorizationCheck, Authorizer, Decision, Question};
 pub use library::named_format::NamedFormat;
 pub use library::net::Cidr;
 pub use library::quantity::Quantity;

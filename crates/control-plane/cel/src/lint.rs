@@ -1,7 +1,7 @@
-//! Finds what is well typed and still can never work: literals a function always refuses, lists of mixed literals,
-//! formats that do not fit their arguments.
+//! Lint: expressions that are well typed and still can never work: literals a function always refuses, lists of mixed
+//! literals, formats that do not fit their arguments.
 
-use crate::ast::{Expr, Kind};
+use crate::ast::{Expr, ExprKind};
 use crate::check::Checked;
 use crate::error::Report;
 use crate::library::format;
@@ -10,14 +10,14 @@ use crate::value::Val;
 
 /// Looks at a checked expression for literals that can never work.
 pub(crate) fn lint(checked: &Checked, report: &mut Report<'_>) {
-    // The second tells whether the expression is part of the arguments of `format`, which takes mixed lists.
+    // The second is whether the expression is part of the arguments of `format`, which takes mixed lists.
     let mut pending = vec![(&checked.expr, false)];
     while let Some((expr, mixed)) = pending.pop() {
         match &expr.kind {
-            Kind::Select { operand, .. } => pending.push((operand, mixed)),
-            Kind::Call { function, target, args } => {
+            ExprKind::Select { operand, .. } => pending.push((operand, mixed)),
+            ExprKind::Call { function, target, args } => {
                 if let (Some(arg), "duration" | "timestamp" | "matches") = (args.first(), function.as_str())
-                    && let Kind::Literal(value) = &arg.kind
+                    && let ExprKind::Literal(value) = &arg.kind
                     && !literal_works(function, value)
                 {
                     report.at(arg.offset, format!("invalid {function} argument"));
@@ -28,7 +28,7 @@ pub(crate) fn lint(checked: &Checked, report: &mut Report<'_>) {
                 let mixed = mixed || function == "format";
                 pending.extend(target.iter().map(|target| &**target).chain(args).map(|part| (part, mixed)));
             }
-            Kind::List { items, optional } => {
+            ExprKind::List { items, optional } => {
                 let mut first: Option<&Type> = None;
                 for (item, optional) in items.iter().zip(optional) {
                     let ty = checked.ty(item);
@@ -47,7 +47,7 @@ pub(crate) fn lint(checked: &Checked, report: &mut Report<'_>) {
                 }
                 pending.extend(items.iter().map(|item| (item, mixed)));
             }
-            Kind::Map(entries) => {
+            ExprKind::Map(entries) => {
                 let mut first: Option<(&Type, &Type)> = None;
                 for entry in entries {
                     let key = checked.ty(&entry.key);
@@ -65,11 +65,11 @@ pub(crate) fn lint(checked: &Checked, report: &mut Report<'_>) {
                     pending.extend([(&entry.key, mixed), (&entry.value, mixed)]);
                 }
             }
-            Kind::Fold(fold) => {
+            ExprKind::Fold(fold) => {
                 let parts = [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result];
                 pending.extend(parts.map(|part| (part, mixed)));
             }
-            Kind::Broken | Kind::Literal(_) | Kind::Ident(_) | Kind::Message { .. } => {}
+            ExprKind::Broken | ExprKind::Literal(_) | ExprKind::Ident(_) | ExprKind::Message { .. } => {}
         }
     }
 }
@@ -84,7 +84,9 @@ fn literal_works(function: &str, value: &Val<'static>) -> bool {
 
 /// Holds a format that is written out against arguments that are.
 fn lint_format(checked: &Checked, call: &Expr, target: &Expr, list: &Expr, report: &mut Report<'_>) {
-    let (Kind::Literal(Val::String(text)), Kind::List { items, .. }) = (&target.kind, &list.kind) else { return };
+    let (ExprKind::Literal(Val::String(text)), ExprKind::List { items, .. }) = (&target.kind, &list.kind) else {
+        return;
+    };
     let outcome = format::drive(text, items.len(), false, |index, clause| {
         let bad = match clause.verb {
             's' => unprintable(checked, &items[index]),
@@ -135,8 +137,8 @@ fn unprintable<'e>(checked: &Checked, expr: &'e Expr) -> Option<&'e Expr> {
         return Some(expr);
     }
     match &expr.kind {
-        Kind::List { items, .. } => items.iter().find_map(|item| unprintable(checked, item)),
-        Kind::Map(entries) => {
+        ExprKind::List { items, .. } => items.iter().find_map(|item| unprintable(checked, item)),
+        ExprKind::Map(entries) => {
             entries.iter().flat_map(|entry| [&entry.key, &entry.value]).find_map(|part| unprintable(checked, part))
         }
         _ => None,

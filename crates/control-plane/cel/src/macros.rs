@@ -1,17 +1,17 @@
-//! Macros: calls that are rewritten into comprehensions while an expression is read.
+//! Macros: calls that are rewritten into comprehensions while an expression is parsed.
 
-use crate::ast::{ACCU, Expr, Fold, Kind, UNUSED};
+use crate::ast::{ACCU, Expr, ExprKind, Fold, UNUSED};
 use crate::parse::Parser;
 use crate::value::Val;
 
 /// Where and why the arguments do not fit the macro.
-type Refusal = (u32, &'static str);
-type Make = fn(&mut Parser<'_, '_, '_>, u32, Option<Expr>, Vec<Expr>) -> Result<Expr, Refused>;
-type Refused = (u32, String);
+type StaticMacroError = (u32, &'static str);
+type Expander = fn(&mut Parser<'_, '_, '_>, u32, Option<Expr>, Vec<Expr>) -> Result<Expr, MacroError>;
+type MacroError = (u32, String);
 
 /// The macro for a call of this shape.
-pub(crate) fn find(name: &str, args: usize, receiver: bool) -> Option<Make> {
-    let make: Make = match (name, args, receiver) {
+pub(crate) fn find(name: &str, args: usize, receiver: bool) -> Option<Expander> {
+    let make: Expander = match (name, args, receiver) {
         ("has", 1, false) => has,
         ("all", 2 | 3, true) => |p, at, target, args| quantifier(p, at, target, args, Quantifier::All),
         ("exists", 2 | 3, true) => |p, at, target, args| quantifier(p, at, target, args, Quantifier::Exists),
@@ -38,24 +38,24 @@ enum Quantifier {
     One,
 }
 
-fn refuse<T>(refusal: Refusal) -> Result<T, Refused> {
+fn refuse<T>(refusal: StaticMacroError) -> Result<T, MacroError> {
     Err((refusal.0, refusal.1.to_owned()))
 }
 
-fn name_of(arg: &Expr, problem: &'static str) -> Result<String, Refused> {
+fn name_of(arg: &Expr, problem: &'static str) -> Result<String, MacroError> {
     match &arg.kind {
-        Kind::Ident(name) if name == ACCU || name == "__result__" => {
+        ExprKind::Ident(name) if name == ACCU || name == "__result__" => {
             refuse((arg.offset, "iteration variable overwrites accumulator variable"))
         }
-        Kind::Ident(name) => Ok(name.clone()),
+        ExprKind::Ident(name) => Ok(name.clone()),
         _ => refuse((arg.offset, problem)),
     }
 }
 
-fn two_names(first: &Expr, second: &Expr) -> Result<(String, String), Refused> {
+fn two_names(first: &Expr, second: &Expr) -> Result<(String, String), MacroError> {
     const PROBLEM: &str = "argument must be a simple name";
     let ident = |arg: &Expr| match &arg.kind {
-        Kind::Ident(name) => Ok(name.clone()),
+        ExprKind::Ident(name) => Ok(name.clone()),
         _ => refuse((arg.offset, PROBLEM)),
     };
     let (one, two) = (ident(first)?, ident(second)?);
@@ -67,15 +67,15 @@ fn two_names(first: &Expr, second: &Expr) -> Result<(String, String), Refused> {
     Ok((one, two))
 }
 
-/// The makers of nodes all macros use, at the place of the call.
-struct Maker<'p, 't, 'r, 's> {
+/// Builds the nodes of expanded macros, at the offset of the call.
+struct NodeBuilder<'p, 't, 'r, 's> {
     parser: &'p mut Parser<'t, 'r, 's>,
     at: u32,
 }
 
-impl Maker<'_, '_, '_, '_> {
+impl NodeBuilder<'_, '_, '_, '_> {
     fn ident(&mut self, name: &str) -> Expr {
-        self.parser.node(self.at, Kind::Ident(name.to_owned()))
+        self.parser.node(self.at, ExprKind::Ident(name.to_owned()))
     }
 
     fn accu(&mut self) -> Expr {
@@ -83,12 +83,12 @@ impl Maker<'_, '_, '_, '_> {
     }
 
     fn literal(&mut self, value: Val<'static>) -> Expr {
-        self.parser.node(self.at, Kind::Literal(value))
+        self.parser.node(self.at, ExprKind::Literal(value))
     }
 
     fn list(&mut self, items: Vec<Expr>) -> Expr {
         let optional = vec![false; items.len()];
-        self.parser.node(self.at, Kind::List { items, optional })
+        self.parser.node(self.at, ExprKind::List { items, optional })
     }
 
     fn call(&mut self, function: &str, args: Vec<Expr>) -> Expr {
@@ -97,11 +97,11 @@ impl Maker<'_, '_, '_, '_> {
 
     fn member(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Expr {
         let target = Some(Box::new(target));
-        self.parser.node(self.at, Kind::Call { function: function.to_owned(), target, args })
+        self.parser.node(self.at, ExprKind::Call { function: function.to_owned(), target, args })
     }
 
     fn fold(&mut self, fold: Fold) -> Expr {
-        self.parser.node(self.at, Kind::Fold(Box::new(fold)))
+        self.parser.node(self.at, ExprKind::Fold(Box::new(fold)))
     }
 
     /// Binds `name` to `value` inside `body`.
@@ -132,14 +132,14 @@ impl Maker<'_, '_, '_, '_> {
 }
 
 /// The receiver of a macro `find` only gives out for receivers.
-fn receiver(target: Option<Expr>, at: u32) -> Result<Expr, Refused> {
+fn receiver(target: Option<Expr>, at: u32) -> Result<Expr, MacroError> {
     target.ok_or_else(|| (at, "macro needs a receiver".to_owned()))
 }
 
-fn has(parser: &mut Parser<'_, '_, '_>, at: u32, _: Option<Expr>, mut args: Vec<Expr>) -> Result<Expr, Refused> {
+fn has(parser: &mut Parser<'_, '_, '_>, at: u32, _: Option<Expr>, mut args: Vec<Expr>) -> Result<Expr, MacroError> {
     let Some(arg) = args.pop() else { return refuse((at, "invalid argument to has() macro")) };
     match arg.kind {
-        Kind::Select { operand, field, .. } => Ok(parser.node(at, Kind::Select { operand, field, test: true })),
+        ExprKind::Select { operand, field, .. } => Ok(parser.node(at, ExprKind::Select { operand, field, test: true })),
         _ => refuse((arg.offset, "invalid argument to has() macro")),
     }
 }
@@ -150,7 +150,7 @@ fn quantifier(
     target: Option<Expr>,
     mut args: Vec<Expr>,
     kind: Quantifier,
-) -> Result<Expr, Refused> {
+) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let (var, var2) = if args.len() == 3 {
         let (one, two) = two_names(&args[0], &args[1])?;
@@ -159,7 +159,7 @@ fn quantifier(
         (name_of(&args[0], "argument must be a simple name")?, None)
     };
     let Some(predicate) = args.pop() else { return refuse((at, "macro needs a predicate")) };
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let (init, condition, step, result);
     match kind {
         Quantifier::All => {
@@ -192,7 +192,7 @@ fn quantifier(
     Ok(make.fold(Fold { range, var, var2, accu: ACCU.to_owned(), init, condition, step, result }))
 }
 
-fn map(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec<Expr>) -> Result<Expr, Refused> {
+fn map(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec<Expr>) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let mut args = args.into_iter();
     let var = match args.next() {
@@ -201,7 +201,7 @@ fn map(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec
     };
     let mut rest: Vec<Expr> = args.collect();
     let Some(transform) = rest.pop() else { return refuse((at, "map() needs an expression")) };
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let init = make.list(Vec::new());
     let (accu, item) = (make.accu(), make.list(vec![transform]));
     let step = make.call("_+_", vec![accu, item]);
@@ -209,14 +209,14 @@ fn map(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec
     Ok(make.gather(range, var, None, init, step))
 }
 
-fn filter(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec<Expr>) -> Result<Expr, Refused> {
+fn filter(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec<Expr>) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let mut args = args.into_iter();
     let (Some(item), Some(predicate)) = (args.next(), args.next()) else {
         return refuse((at, "filter() needs a variable and a predicate"));
     };
     let var = name_of(&item, "argument is not an identifier")?;
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let init = make.list(Vec::new());
     let (accu, item) = (make.accu(), make.list(vec![item]));
     let step = make.call("_+_", vec![accu, item]);
@@ -225,7 +225,7 @@ fn filter(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: 
 }
 
 /// The two variables, the filter if there is one, and the transformation.
-fn transform_parts(at: u32, args: Vec<Expr>) -> Result<(String, String, Option<Expr>, Expr), Refused> {
+fn transform_parts(at: u32, args: Vec<Expr>) -> Result<(String, String, Option<Expr>, Expr), MacroError> {
     let (one, two) = two_names(&args[0], &args[1])?;
     let mut rest: Vec<Expr> = args.into_iter().skip(2).collect();
     match rest.pop() {
@@ -239,10 +239,10 @@ fn transform_list(
     at: u32,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expr, Refused> {
+) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let (var, var2, filter, transform) = transform_parts(at, args)?;
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let (accu, item) = (make.accu(), make.list(vec![transform]));
     let step = make.call("_+_", vec![accu, item]);
     let step = make.filtered(filter, step);
@@ -255,14 +255,14 @@ fn transform_map(
     at: u32,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expr, Refused> {
+) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let (var, var2, filter, transform) = transform_parts(at, args)?;
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let (accu, key) = (make.accu(), make.ident(&var));
     let step = make.call("cel.@mapInsert", vec![accu, key, transform]);
     let step = make.filtered(filter, step);
-    let init = make.parser.node(at, Kind::Map(Vec::new()));
+    let init = make.parser.node(at, ExprKind::Map(Vec::new()));
     Ok(make.gather(range, var, Some(var2), init, step))
 }
 
@@ -271,14 +271,14 @@ fn transform_map_entry(
     at: u32,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expr, Refused> {
+) -> Result<Expr, MacroError> {
     let range = receiver(target, at)?;
     let (var, var2, filter, transform) = transform_parts(at, args)?;
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let accu = make.accu();
     let step = make.call("cel.@mapInsert", vec![accu, transform]);
     let step = make.filtered(filter, step);
-    let init = make.parser.node(at, Kind::Map(Vec::new()));
+    let init = make.parser.node(at, ExprKind::Map(Vec::new()));
     Ok(make.gather(range, var, Some(var2), init, step))
 }
 
@@ -288,18 +288,18 @@ fn opt_map(
     target: Option<Expr>,
     args: Vec<Expr>,
     flat: bool,
-) -> Result<Expr, Refused> {
+) -> Result<Expr, MacroError> {
     let target = receiver(target, at)?;
     let mut args = args.into_iter();
     let (Some(var), Some(body)) = (args.next(), args.next()) else {
         return refuse((at, "macro needs a variable and an expression"));
     };
-    let Kind::Ident(name) = &var.kind else {
+    let ExprKind::Ident(name) = &var.kind else {
         let macro_name = if flat { "optFlatMap" } else { "optMap" };
         return Err((var.offset, format!("{macro_name}() variable name must be a simple identifier")));
     };
     let copy = parser.copy(&target);
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let present = make.member("hasValue", target, Vec::new());
     let value = make.member("value", copy, Vec::new());
     let bound = make.bind(name, value, body);
@@ -308,21 +308,31 @@ fn opt_map(
     Ok(make.call("_?_:_", vec![present, some, none]))
 }
 
-fn sort_by(parser: &mut Parser<'_, '_, '_>, at: u32, target: Option<Expr>, args: Vec<Expr>) -> Result<Expr, Refused> {
+fn sort_by(
+    parser: &mut Parser<'_, '_, '_>,
+    at: u32,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expr, MacroError> {
     const INPUT: &str = "@__sortBy_input__";
     let target = receiver(target, at)?;
     if !matches!(
         target.kind,
-        Kind::List { .. } | Kind::Select { .. } | Kind::Ident(_) | Kind::Fold(_) | Kind::Call { .. } | Kind::Broken
+        ExprKind::List { .. }
+            | ExprKind::Select { .. }
+            | ExprKind::Ident(_)
+            | ExprKind::Fold(_)
+            | ExprKind::Call { .. }
+            | ExprKind::Broken
     ) {
         return refuse((
             target.offset,
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
         ));
     }
-    let input = Maker { parser, at }.ident(INPUT);
+    let input = NodeBuilder { parser, at }.ident(INPUT);
     let keys = map(parser, at, Some(input), args)?;
-    let mut make = Maker { parser, at };
+    let mut make = NodeBuilder { parser, at };
     let input = make.ident(INPUT);
     let sorted = make.member("@sortByAssociatedKeys", input, vec![keys]);
     Ok(make.bind(INPUT, target, sorted))

@@ -1,4 +1,4 @@
-//! Numbers as text, the way Go prints them, as clients see them in messages and results.
+//! Number formatting and parsing as in Go, as clients see it in messages and results.
 
 /// The shortest digits of a finite number and its decimal exponent: `d.ddd × 10^exponent`.
 fn shortest(value: f64) -> (String, i32) {
@@ -80,7 +80,7 @@ pub(crate) fn parse_double(text: &str) -> Option<f64> {
     (special || value.is_finite()).then_some(value)
 }
 
-/// Underscores may stand between digits.
+/// Underscores are allowed between digits.
 fn without_separators(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let digit = |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);

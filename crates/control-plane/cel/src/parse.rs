@@ -1,14 +1,14 @@
-//! Reads the tokens of an expression into a tree, expanding macros on the way.
+//! Parser: turns the tokens of an expression into a tree, expanding macros on the way.
 //!
 //! Wording and places of problems are those clients of a Kubernetes API server know. After a syntax error reading
 //! stops, so that one mistake is one problem; a character that is no token at all is reported beside it.
 
 mod operand;
 
-use crate::ast::{Expr, Kind};
+use crate::ast::{Expr, ExprKind};
 use crate::error::Report;
-use crate::expect::{self, Around};
-use crate::token::{self, Kind as T, Token};
+use crate::syntax_error::{self, Enclosing};
+use crate::token::{self, Token, TokenKind as T};
 use crate::value::Val;
 
 /// Longest expression, in code points.
@@ -84,7 +84,7 @@ pub(crate) struct Parser<'t, 'r, 's> {
     nesting: u16,
     ids: usize,
     /// What surrounds the expression being read, outermost first.
-    pub(crate) around: Vec<Around>,
+    pub(crate) around: Vec<Enclosing>,
     pub(crate) report: &'r mut Report<'s>,
 }
 
@@ -137,14 +137,14 @@ impl Parser<'_, '_, '_> {
 
     // === nodes ===
 
-    pub(crate) fn node(&mut self, offset: u32, kind: Kind) -> Expr {
+    pub(crate) fn node(&mut self, offset: u32, kind: ExprKind) -> Expr {
         let id = self.ids;
         self.ids += 1;
         Expr { id, offset, depth: depth_of(&kind), expanded: expanded_of(&kind), kind }
     }
 
     /// A node whose depth counts against the limit.
-    fn deeper(&mut self, offset: u32, kind: Kind) -> Parsed<Expr> {
+    fn deeper(&mut self, offset: u32, kind: ExprKind) -> Parsed<Expr> {
         let mut expr = self.node(offset, kind);
         expr.depth += 1;
         if expr.depth > MAX_DEPTH || expr.expanded > MAX_EXPANDED_DEPTH {
@@ -155,7 +155,7 @@ impl Parser<'_, '_, '_> {
     }
 
     pub(crate) fn call(&mut self, offset: u32, function: &str, args: Vec<Expr>) -> Expr {
-        self.node(offset, Kind::Call { function: function.to_owned(), target: None, args })
+        self.node(offset, ExprKind::Call { function: function.to_owned(), target: None, args })
     }
 
     /// A copy with ids of its own.
@@ -169,20 +169,20 @@ impl Parser<'_, '_, '_> {
         expr.id = self.ids;
         self.ids += 1;
         match &mut expr.kind {
-            Kind::Broken | Kind::Literal(_) | Kind::Ident(_) => {}
-            Kind::Select { operand, .. } => self.renumber(operand),
-            Kind::Call { target, args, .. } => {
+            ExprKind::Broken | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+            ExprKind::Select { operand, .. } => self.renumber(operand),
+            ExprKind::Call { target, args, .. } => {
                 target.iter_mut().map(|t| &mut **t).chain(args).for_each(|e| self.renumber(e))
             }
-            Kind::List { items, .. } => items.iter_mut().for_each(|item| self.renumber(item)),
-            Kind::Map(entries) => {
+            ExprKind::List { items, .. } => items.iter_mut().for_each(|item| self.renumber(item)),
+            ExprKind::Map(entries) => {
                 for entry in entries {
                     self.renumber(&mut entry.key);
                     self.renumber(&mut entry.value);
                 }
             }
-            Kind::Message { fields, .. } => fields.iter_mut().for_each(|(_, value)| self.renumber(value)),
-            Kind::Fold(fold) => {
+            ExprKind::Message { fields, .. } => fields.iter_mut().for_each(|(_, value)| self.renumber(value)),
+            ExprKind::Fold(fold) => {
                 for part in [&mut fold.range, &mut fold.init, &mut fold.condition, &mut fold.step, &mut fold.result] {
                     self.renumber(part);
                 }
@@ -192,7 +192,7 @@ impl Parser<'_, '_, '_> {
 
     fn broken(&mut self, offset: u32, message: impl Into<String>) -> Expr {
         self.report.at(offset, message);
-        self.node(offset, Kind::Broken)
+        self.node(offset, ExprKind::Broken)
     }
 
     // === grammar ===
@@ -213,12 +213,12 @@ impl Parser<'_, '_, '_> {
     }
 
     fn choice(&mut self, op: Token, condition: Expr) -> Parsed<Expr> {
-        self.around.push(Around::Choice);
+        self.around.push(Enclosing::Choice);
         let yes = self.binary(0)?;
         self.around.pop();
         self.colon()?;
         let no = self.expr()?;
-        let kind = Kind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
+        let kind = ExprKind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
         self.deeper(op.start, kind)
     }
 
@@ -245,14 +245,14 @@ impl Parser<'_, '_, '_> {
         if level_is_logic(function) {
             return Ok(self.joined(op, function, left, right));
         }
-        self.deeper(op.start, Kind::Call { function: function.to_owned(), target: None, args: vec![left, right] })
+        self.deeper(op.start, ExprKind::Call { function: function.to_owned(), target: None, args: vec![left, right] })
     }
 
     /// Terms of `&&` and `||` are gathered into one call: a long chain is no deep tree.
     fn joined(&mut self, op: Token, function: &'static str, mut left: Expr, right: Expr) -> Expr {
         let depth = (left.depth.max(right.depth), left.expanded.max(right.expanded + 1));
         match &mut left.kind {
-            Kind::Call { function: before, args, .. } if before == function => {
+            ExprKind::Call { function: before, args, .. } if before == function => {
                 args.push(right);
                 (left.depth, left.expanded) = depth;
                 left
@@ -273,7 +273,7 @@ impl Parser<'_, '_, '_> {
         while self.eat(sign).is_some() {
             count += 1;
         }
-        if !expect::starts_operand(self.token().kind) {
+        if !syntax_error::starts_operand(self.token().kind) {
             return self.no_operand_after(first);
         }
         let operand = self.member()?;
@@ -290,10 +290,10 @@ impl Parser<'_, '_, '_> {
                 if !optional {
                     self.operand_or(&["?"])?;
                 }
-                let index = self.within(Around::Index)?;
+                let index = self.within(Enclosing::Index)?;
                 self.close("]", &["]"])?;
                 let function = if optional { "_[?_]" } else { "_[_]" };
-                let kind = Kind::Call { function: function.to_owned(), target: None, args: vec![expr, index] };
+                let kind = ExprKind::Call { function: function.to_owned(), target: None, args: vec![expr, index] };
                 expr = self.deeper(open.start, kind)?;
             } else {
                 return Ok(expr);
@@ -311,10 +311,10 @@ impl Parser<'_, '_, '_> {
         };
         self.next();
         if optional {
-            let literal = self.node(name.start, Kind::Literal(Val::string(field)));
+            let literal = self.node(name.start, ExprKind::Literal(Val::string(field)));
             return self.deeper(
                 dot.start,
-                Kind::Call { function: "_?._".to_owned(), target: None, args: vec![operand, literal] },
+                ExprKind::Call { function: "_?._".to_owned(), target: None, args: vec![operand, literal] },
             );
         }
         if name.kind == T::Ident
@@ -324,7 +324,7 @@ impl Parser<'_, '_, '_> {
             let expr = self.expand(open.start, &field, Some(operand), args)?;
             return self.counted(expr);
         }
-        self.deeper(dot.start, Kind::Select { operand: Box::new(operand), field, test: false })
+        self.deeper(dot.start, ExprKind::Select { operand: Box::new(operand), field, test: false })
     }
 
     /// Counts a node the macros made like one that was written.
@@ -343,7 +343,7 @@ impl Parser<'_, '_, '_> {
         match crate::macros::find(name, args.len(), receiver) {
             None => {
                 let target = target.map(Box::new);
-                Ok(self.node(offset, Kind::Call { function: name.to_owned(), target, args }))
+                Ok(self.node(offset, ExprKind::Call { function: name.to_owned(), target, args }))
             }
             Some(make) => match make(self, offset, target, args) {
                 Ok(expr) => self.counted(expr).map(|mut expr| {
@@ -360,15 +360,15 @@ impl Parser<'_, '_, '_> {
             return Ok(Vec::new());
         }
         self.operand_or(&[")"])?;
-        let mut args = vec![self.within(Around::Arguments)?];
+        let mut args = vec![self.within(Enclosing::Arguments)?];
         while self.eat(",").is_some() {
-            args.push(self.within(Around::Arguments)?);
+            args.push(self.within(Enclosing::Arguments)?);
         }
         self.close(")", &[")"])?;
         Ok(args)
     }
 
-    fn within(&mut self, around: Around) -> Parsed<Expr> {
+    fn within(&mut self, around: Enclosing) -> Parsed<Expr> {
         self.around.push(around);
         let expr = self.expr()?;
         self.around.pop();
@@ -376,22 +376,22 @@ impl Parser<'_, '_, '_> {
     }
 }
 
-fn parts(kind: &Kind) -> Vec<&Expr> {
+fn parts(kind: &ExprKind) -> Vec<&Expr> {
     match kind {
-        Kind::Broken | Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
-        Kind::Select { operand, .. } => vec![operand],
-        Kind::Call { target, args, .. } => target.iter().map(|t| &**t).chain(args).collect(),
-        Kind::List { items, .. } => items.iter().collect(),
-        Kind::Map(entries) => entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect(),
-        Kind::Message { fields, .. } => fields.iter().map(|(_, value)| value).collect(),
-        Kind::Fold(fold) => vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result],
+        ExprKind::Broken | ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
+        ExprKind::Select { operand, .. } => vec![operand],
+        ExprKind::Call { target, args, .. } => target.iter().map(|t| &**t).chain(args).collect(),
+        ExprKind::List { items, .. } => items.iter().collect(),
+        ExprKind::Map(entries) => entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect(),
+        ExprKind::Message { fields, .. } => fields.iter().map(|(_, value)| value).collect(),
+        ExprKind::Fold(fold) => vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result],
     }
 }
 
-fn depth_of(kind: &Kind) -> u16 {
+fn depth_of(kind: &ExprKind) -> u16 {
     parts(kind).into_iter().map(|part| part.depth).max().unwrap_or(0)
 }
 
-fn expanded_of(kind: &Kind) -> u16 {
+fn expanded_of(kind: &ExprKind) -> u16 {
     parts(kind).into_iter().map(|part| part.expanded).max().unwrap_or(0) + 1
 }

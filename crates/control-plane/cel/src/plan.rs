@@ -1,5 +1,5 @@
-//! Turns a checked expression into the tree that is evaluated: names become slots, constants are folded, patterns are
-//! compiled.
+//! Planner: turns a checked expression into the tree that is evaluated: names become slots, constants are folded,
+//! patterns are compiled.
 //!
 //! The shapes here decide what an evaluation costs, and the costs are those of the Kubernetes API server to the unit:
 //! a chain of selections is one [`Attr`], which costs one for its start and one for every step, and the branches of a
@@ -7,7 +7,7 @@
 
 use regex::Regex;
 
-use crate::ast::{ACCU, Expr, Fold, Kind};
+use crate::ast::{ACCU, Expr, ExprKind, Fold};
 use crate::check::Checked;
 use crate::collection::{Entries, Key, Map};
 use crate::cost::runtime::Rule;
@@ -139,15 +139,15 @@ pub(crate) fn plan(checked: Checked) -> Result<Program, String> {
 pub(crate) fn mentions(expr: &Expr, variable: &str) -> bool {
     let all = |exprs: &[&Expr]| exprs.iter().any(|expr| mentions(expr, variable));
     match &expr.kind {
-        Kind::Ident(name) => name.trim_start_matches('.') == variable,
-        Kind::Broken | Kind::Literal(_) | Kind::Message { .. } => false,
-        Kind::Select { operand, .. } => mentions(operand, variable),
-        Kind::Call { target, args, .. } => {
+        ExprKind::Ident(name) => name.trim_start_matches('.') == variable,
+        ExprKind::Broken | ExprKind::Literal(_) | ExprKind::Message { .. } => false,
+        ExprKind::Select { operand, .. } => mentions(operand, variable),
+        ExprKind::Call { target, args, .. } => {
             target.iter().map(|target| &**target).chain(args).any(|expr| mentions(expr, variable))
         }
-        Kind::List { items, .. } => items.iter().any(|item| mentions(item, variable)),
-        Kind::Map(entries) => entries.iter().any(|entry| all(&[&entry.key, &entry.value])),
-        Kind::Fold(fold) => {
+        ExprKind::List { items, .. } => items.iter().any(|item| mentions(item, variable)),
+        ExprKind::Map(entries) => entries.iter().any(|entry| all(&[&entry.key, &entry.value])),
+        ExprKind::Fold(fold) => {
             let inner = [&fold.condition, &fold.step];
             // A loop variable of that name hides the variable from what is inside the loop.
             let hidden = fold.var == variable || fold.var2.as_deref() == Some(variable) || fold.accu == variable;
@@ -167,9 +167,9 @@ struct Planner<'c> {
 impl Planner<'_> {
     fn node(&mut self, expr: &Expr) -> Result<Node, String> {
         match &expr.kind {
-            Kind::Literal(value) => Ok(Node::Const(value.clone())),
-            Kind::Ident(name) => self.ident(expr, name),
-            Kind::Select { operand, field, test } => {
+            ExprKind::Literal(value) => Ok(Node::Const(value.clone())),
+            ExprKind::Ident(name) => self.ident(expr, name),
+            ExprKind::Select { operand, field, test } => {
                 let mut attr = self.attr(operand)?;
                 let name = unescape(field);
                 attr.push(&mut || Qual {
@@ -179,17 +179,17 @@ impl Planner<'_> {
                 });
                 Ok(if *test { Node::Test(attr) } else { Node::Attr(attr) })
             }
-            Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
-            Kind::List { items, optional } => self.list(items, optional),
-            Kind::Map(entries) => {
+            ExprKind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
+            ExprKind::List { items, optional } => self.list(items, optional),
+            ExprKind::Map(entries) => {
                 let mut planned = Vec::with_capacity(entries.len());
                 for entry in entries {
                     planned.push((self.node(&entry.key)?, self.node(&entry.value)?, entry.optional));
                 }
                 Ok(constant_map(&planned).unwrap_or(Node::Map { entries: planned }))
             }
-            Kind::Fold(fold) => self.fold(fold),
-            Kind::Broken | Kind::Message { .. } => Err("unsupported expression".to_owned()),
+            ExprKind::Fold(fold) => self.fold(fold),
+            ExprKind::Broken | ExprKind::Message { .. } => Err("unsupported expression".to_owned()),
         }
     }
 
@@ -274,7 +274,7 @@ impl Planner<'_> {
             && CONVERSIONS.contains(&function)
         {
             let args = std::slice::from_ref(value);
-            let value = native(args).map_err(|error| match error.is_unfit() {
+            let value = native(args).map_err(|error| match error.is_overload_mismatch() {
                 true => library::no_overload(function, args).to_string(),
                 false => error.to_string(),
             })?;

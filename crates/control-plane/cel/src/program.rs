@@ -1,4 +1,4 @@
-//! A program: an expression ready to be evaluated any number of times, from any thread.
+//! Program: a compiled expression that is evaluated any number of times, from any thread.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The text of an expression by code point, and where in it something is.
+//! Source text of an expression, and locations in it by code point.
 
 /// A place in an expression: line from 1, column from 0, both counted in code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! Points and spans of time: parsing, printing, calendar fields. No clock is read here.
+//! Timestamps and durations: parsing, printing, calendar fields. No clock is read here.
 
 use std::fmt;
 
@@ -96,28 +96,28 @@ impl Timestamp {
     }
 
     /// A field of the calendar at an offset from UTC in seconds.
-    pub(crate) fn field(self, field: Field, offset: i64) -> i64 {
+    pub(crate) fn field(self, field: CalendarField, offset: i64) -> i64 {
         let local = self.seconds + offset;
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
         let (year, month, day) = civil(days);
         match field {
-            Field::Year => year,
-            Field::Month => month - 1,
-            Field::DayOfYear => days - days_from_civil(year, 1, 1),
-            Field::DayOfMonth => day - 1,
-            Field::Date => day,
-            Field::DayOfWeek => (days + 4).rem_euclid(7),
-            Field::Hours => second / 3600,
-            Field::Minutes => second / 60 % 60,
-            Field::Seconds => second % 60,
-            Field::Milliseconds => i64::from(self.nanos) / 1_000_000,
+            CalendarField::Year => year,
+            CalendarField::Month => month - 1,
+            CalendarField::DayOfYear => days - days_from_civil(year, 1, 1),
+            CalendarField::DayOfMonth => day - 1,
+            CalendarField::Date => day,
+            CalendarField::DayOfWeek => (days + 4).rem_euclid(7),
+            CalendarField::Hours => second / 3600,
+            CalendarField::Minutes => second / 60 % 60,
+            CalendarField::Seconds => second % 60,
+            CalendarField::Milliseconds => i64::from(self.nanos) / 1_000_000,
         }
     }
 }
 
 /// A part of a date or time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Field {
+pub(crate) enum CalendarField {
     Year,
     Month,
     DayOfYear,

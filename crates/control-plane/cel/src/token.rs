@@ -1,10 +1,10 @@
-//! Splits an expression into tokens; what is no token becomes a problem and is skipped.
+//! Tokenizer: what is no token becomes a problem and is skipped.
 
 use crate::error::Report;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// An operator, a bracket, or one of the words `in`, `true`, `false`, `null`.
     Sign(&'static str),
     Int,
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// First code point.
     pub start: u32,
     /// One past the last code point.
@@ -39,7 +39,7 @@ pub(crate) fn tokens(text: &[char], report: &mut Report<'_>) -> Vec<Token> {
     loop {
         let token = lexer.next();
         out.push(token);
-        if token.kind == Kind::End {
+        if token.kind == TokenKind::End {
             return out;
         }
     }
@@ -65,7 +65,7 @@ impl Lexer<'_, '_, '_> {
             self.skip_blank();
             let start = self.at;
             if start >= self.text.len() {
-                return self.token(Kind::End, start);
+                return self.token(TokenKind::End, start);
             }
             if let Some(kind) = self.scan() {
                 return self.token(kind, start);
@@ -76,7 +76,7 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
-    fn token(&self, kind: Kind, start: usize) -> Token {
+    fn token(&self, kind: TokenKind, start: usize) -> Token {
         Token { kind, start: start as u32, end: self.at as u32 }
     }
 
@@ -95,7 +95,7 @@ impl Lexer<'_, '_, '_> {
     }
 
     /// Moves past one token. On `None` the position is past the characters that are no token.
-    fn scan(&mut self) -> Option<Kind> {
+    fn scan(&mut self) -> Option<TokenKind> {
         let first = self.peek(0);
         if let Some(kind) = self.literal_text() {
             return kind;
@@ -106,7 +106,7 @@ impl Lexer<'_, '_, '_> {
                 self.at += 1;
             }
             let word: String = self.text[start..self.at].iter().collect();
-            return Some(WORDS.iter().find(|w| **w == word).map_or(Kind::Ident, |w| Kind::Sign(w)));
+            return Some(WORDS.iter().find(|w| **w == word).map_or(TokenKind::Ident, |w| TokenKind::Sign(w)));
         }
         if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
             return Some(self.number());
@@ -126,12 +126,12 @@ impl Lexer<'_, '_, '_> {
             }
             Some(sign) => {
                 self.at += sign.len();
-                Some(Kind::Sign(sign))
+                Some(TokenKind::Sign(sign))
             }
         }
     }
 
-    fn number(&mut self) -> Kind {
+    fn number(&mut self) -> TokenKind {
         if self.peek(0) == '0' && self.peek(1) == 'x' && self.peek(2).is_ascii_hexdigit() {
             self.at += 2;
             while self.peek(0).is_ascii_hexdigit() {
@@ -154,7 +154,7 @@ impl Lexer<'_, '_, '_> {
                 self.digits();
             }
         }
-        if double { Kind::Double } else { self.unsigned_suffix() }
+        if double { TokenKind::Double } else { self.unsigned_suffix() }
     }
 
     fn digits(&mut self) {
@@ -163,16 +163,16 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
-    fn unsigned_suffix(&mut self) -> Kind {
+    fn unsigned_suffix(&mut self) -> TokenKind {
         if matches!(self.peek(0), 'u' | 'U') {
             self.at += 1;
-            Kind::Uint
+            TokenKind::Uint
         } else {
-            Kind::Int
+            TokenKind::Int
         }
     }
 
-    fn quoted(&mut self) -> Option<Kind> {
+    fn quoted(&mut self) -> Option<TokenKind> {
         self.at += 1;
         let start = self.at;
         while self.peek(0).is_ascii_alphanumeric() || matches!(self.peek(0), '_' | '.' | '-' | '/' | ' ') {
@@ -180,7 +180,7 @@ impl Lexer<'_, '_, '_> {
         }
         if self.peek(0) == '`' && self.at > start {
             self.at += 1;
-            return Some(Kind::Quoted);
+            return Some(TokenKind::Quoted);
         }
         if self.at < self.text.len() {
             self.at += 1;
@@ -189,7 +189,7 @@ impl Lexer<'_, '_, '_> {
     }
 
     /// A string or bytes literal. The outer `None`: this is no literal; the inner: it is a broken one.
-    fn literal_text(&mut self) -> Option<Option<Kind>> {
+    fn literal_text(&mut self) -> Option<Option<TokenKind>> {
         let mut ahead = 0;
         let bytes = matches!(self.peek(0), 'b' | 'B');
         ahead += usize::from(bytes);
@@ -199,7 +199,7 @@ impl Lexer<'_, '_, '_> {
         if !matches!(quote, '"' | '\'') {
             return None;
         }
-        let kind = if bytes { Kind::Bytes } else { Kind::String };
+        let kind = if bytes { TokenKind::Bytes } else { TokenKind::String };
         let open = self.at + ahead;
         if self.text.get(open + 1) == Some(&quote) && self.text.get(open + 2) == Some(&quote) {
             if let Some(end) = triple_end(self.text, open + 3, quote, raw) {
@@ -273,7 +273,8 @@ fn escape_len(text: &[char]) -> Result<usize, usize> {
     }
 }
 
-/// The value of a string literal's text, quotes and prefix included. Bytes escapes stand for bytes, not characters.
+/// The value of a string literal's text, quotes and prefix included. Escapes in bytes literals are bytes, not
+/// characters.
 pub(crate) fn unescape(literal: &str, bytes: bool) -> Result<Vec<u8>, &'static str> {
     let literal = literal.replace("\r\n", "\n").replace('\r', "\n");
     let (raw, quoted) = match literal.strip_prefix(['r', 'R']) {

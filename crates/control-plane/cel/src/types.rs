@@ -1,9 +1,9 @@
-//! Types as the checker sees them.
+//! Types of the checker, and their unification.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::decl::Object;
+use crate::decl::ObjectDecl;
 
 /// The type of an expression or a variable.
 #[derive(Debug, Clone)]
@@ -33,12 +33,12 @@ pub enum Type {
     /// A map from keys of one type to values of one type.
     Map(Arc<(Type, Type)>),
     /// An object with known fields; two are the same type when their names are.
-    Object(Arc<Object>),
+    Object(Arc<ObjectDecl>),
     /// A Kubernetes library type that behaves like an object without fields, such as `kubernetes.Quantity`.
     Library(&'static str),
     /// A library type that behaves like no other, such as `net.IP`.
     Opaque(&'static str),
-    /// The type of types; the parameter is the type a type value stands for, where it is known.
+    /// The type of types; the parameter is the type that the value denotes, where it is known.
     Type(Option<Arc<Type>>),
     /// A value that may be absent.
     Optional(Arc<Type>),
@@ -53,7 +53,6 @@ pub enum Type {
 }
 
 impl Type {
-    /// A list of this type.
     pub fn list(items: Type) -> Type {
         Type::List(Arc::new(items))
     }
@@ -63,7 +62,6 @@ impl Type {
         Type::Map(Arc::new((keys, values)))
     }
 
-    /// An optional of this type.
     pub fn optional(value: Type) -> Type {
         Type::Optional(Arc::new(value))
     }
@@ -139,13 +137,13 @@ impl fmt::Display for Type {
     }
 }
 
-/// What is known of unknown types while checking, and the rules by which types fit.
+/// Bindings of type variables while checking, and the rules by which types fit.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unknowns {
+pub(crate) struct Substitution {
     known: Vec<Option<Type>>,
 }
 
-impl Unknowns {
+impl Substitution {
     pub(crate) fn fresh(&mut self) -> Type {
         self.known.push(None);
         Type::Var(self.known.len() as u32 - 1)

@@ -1,4 +1,4 @@
-//! Values while an expression is evaluated: JSON data is borrowed and read through its declaration, never copied.
+//! Values of the evaluator: JSON data is borrowed and read through its declaration, never copied.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::collection::{Key, List, Map};
 use crate::decl::{Decl, DeclKind};
 use crate::error::EvalError;
-use crate::library::authz::Check;
+use crate::library::authz::AuthorizationCheck;
 use crate::library::named_format::NamedFormat;
 use crate::library::net::Cidr;
 use crate::library::quantity::Quantity;
@@ -28,7 +28,6 @@ pub(crate) type Outcome<'a> = Result<Val<'a>, EvalError>;
 pub enum Val<'a> {
     /// `null`.
     Null,
-    /// A boolean.
     Bool(bool),
     /// A signed integer.
     Int(i64),
@@ -38,13 +37,11 @@ pub enum Val<'a> {
     Double(f64),
     /// Text.
     String(Str<'a>),
-    /// Bytes.
     Bytes(Arc<[u8]>),
     /// A point in time.
     Timestamp(Timestamp),
     /// A span of time in nanoseconds.
     Duration(i64),
-    /// A list.
     List(List<'a>),
     /// A map or an object.
     Map(Map<'a>),
@@ -97,7 +94,7 @@ pub enum Opaque<'a> {
     /// A named format.
     Format(&'static NamedFormat),
     /// An authorization question or its answer.
-    Authz(Arc<Check<'a>>),
+    Authz(Arc<AuthorizationCheck<'a>>),
 }
 
 // === impl Val ===

@@ -1,4 +1,4 @@
-//! Laws that hold for every input: nothing panics, every evaluation ends within its budget, and what was checked does
+//! Properties of every input: nothing panics, every evaluation ends within its budget, and what was checked does
 //! not meet a type it cannot handle.
 #![allow(clippy::unwrap_used)]
 
@@ -27,11 +27,11 @@ fn data() -> Value {
 /// Builds expressions from a row of choices: where the row ends, the simplest choice is taken.
 struct Choices<'c> {
     bytes: &'c [u8],
-    names: Vec<(String, Kind)>,
+    names: Vec<(String, ValueKind)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum ValueKind {
     Int,
     Double,
     Text,
@@ -60,7 +60,7 @@ impl Choices<'_> {
         options[index].to_owned()
     }
 
-    fn leaf(&mut self, kind: Kind) -> String {
+    fn leaf(&mut self, kind: ValueKind) -> String {
         let named: Vec<String> =
             self.names.iter().filter(|(_, of)| *of == kind).map(|(name, _)| name.clone()).collect();
         if !named.is_empty() && self.pick(2) == 1 {
@@ -68,16 +68,16 @@ impl Choices<'_> {
             return named[index].clone();
         }
         match kind {
-            Kind::Int => self.one(&["1", "self.n", "0", "-7", "9223372036854775807", "size(self.words)"]),
-            Kind::Double => self.one(&["1.5", "self.d", "0.0"]),
-            Kind::Text => self.one(&["'a'", "self.s", "''", "self.absent", "'é'", "self.labels.app"]),
-            Kind::Bool => self.one(&["true", "self.b", "false", "has(self.absent)", "has(self.labels.app)"]),
-            Kind::Ints => self.one(&["[1, 2]", "self.ints", "lists.range(4)"]),
-            Kind::Words => self.one(&["['x']", "self.words", "self.s.split('')"]),
-            Kind::Labels => self.one(&["{'k': 'v'}", "self.labels"]),
-            Kind::Maybe => self.one(&["optional.of('o')", "self.?absent", "self.labels[?'app']", "self.?s"]),
-            Kind::Time => self.one(&["self.at", "timestamp('2020-01-01T00:00:00Z')"]),
-            Kind::Span => self.one(&["self.span", "duration('1h')"]),
+            ValueKind::Int => self.one(&["1", "self.n", "0", "-7", "9223372036854775807", "size(self.words)"]),
+            ValueKind::Double => self.one(&["1.5", "self.d", "0.0"]),
+            ValueKind::Text => self.one(&["'a'", "self.s", "''", "self.absent", "'é'", "self.labels.app"]),
+            ValueKind::Bool => self.one(&["true", "self.b", "false", "has(self.absent)", "has(self.labels.app)"]),
+            ValueKind::Ints => self.one(&["[1, 2]", "self.ints", "lists.range(4)"]),
+            ValueKind::Words => self.one(&["['x']", "self.words", "self.s.split('')"]),
+            ValueKind::Labels => self.one(&["{'k': 'v'}", "self.labels"]),
+            ValueKind::Maybe => self.one(&["optional.of('o')", "self.?absent", "self.labels[?'app']", "self.?s"]),
+            ValueKind::Time => self.one(&["self.at", "timestamp('2020-01-01T00:00:00Z')"]),
+            ValueKind::Span => self.one(&["self.span", "duration('1h')"]),
         }
     }
 
@@ -86,7 +86,7 @@ impl Choices<'_> {
     }
 
     /// `range.macro(name, body)` with the name usable in the body.
-    fn walk(&mut self, range: String, of: Kind, call: &str, body: Kind, depth: usize) -> String {
+    fn walk(&mut self, range: String, of: ValueKind, call: &str, body: ValueKind, depth: usize) -> String {
         let name = self.name();
         self.names.push((name.clone(), of));
         let body = self.expr(body, depth);
@@ -94,17 +94,17 @@ impl Choices<'_> {
         format!("{range}.{call}({name}, {body})")
     }
 
-    fn expr(&mut self, kind: Kind, depth: usize) -> String {
+    fn expr(&mut self, kind: ValueKind, depth: usize) -> String {
         if depth == 0 || self.bytes.is_empty() {
             return self.leaf(kind);
         }
         let d = depth - 1;
         if self.pick(8) == 7 {
-            let (c, a, b) = (self.expr(Kind::Bool, d), self.expr(kind, d), self.expr(kind, d));
+            let (c, a, b) = (self.expr(ValueKind::Bool, d), self.expr(kind, d), self.expr(kind, d));
             return format!("({c} ? {a} : {b})");
         }
         match kind {
-            Kind::Int => match self.pick(7) {
+            ValueKind::Int => match self.pick(7) {
                 0 => self.leaf(kind),
                 1 | 2 => {
                     let op = self.one(&["+", "-", "*", "/", "%"]);
@@ -112,19 +112,19 @@ impl Choices<'_> {
                     format!("({a} {op} {b})")
                 }
                 3 => {
-                    let list = self.expr(Kind::Ints, d);
+                    let list = self.expr(ValueKind::Ints, d);
                     let call = self.one(&["sum", "min", "max"]);
                     format!("{list}.{call}()")
                 }
-                4 => format!("size({})", self.expr(Kind::Text, d)),
+                4 => format!("size({})", self.expr(ValueKind::Text, d)),
                 5 => {
-                    let (list, index) = (self.expr(Kind::Ints, d), self.expr(Kind::Int, d));
+                    let (list, index) = (self.expr(ValueKind::Ints, d), self.expr(ValueKind::Int, d));
                     format!("{list}[{index}]")
                 }
-                _ => format!("int({})", self.expr(Kind::Double, d)),
+                _ => format!("int({})", self.expr(ValueKind::Double, d)),
             },
-            Kind::Double => format!("double({})", self.expr(Kind::Int, d)),
-            Kind::Text => match self.pick(8) {
+            ValueKind::Double => format!("double({})", self.expr(ValueKind::Int, d)),
+            ValueKind::Text => match self.pick(8) {
                 0 => self.leaf(kind),
                 1 => {
                     let (a, b) = (self.expr(kind, d), self.expr(kind, d));
@@ -134,52 +134,52 @@ impl Choices<'_> {
                     let call = self.one(&["lowerAscii()", "trim()", "substring(1)", "replace('a', 'bb')"]);
                     format!("{}.{call}", self.expr(kind, d))
                 }
-                3 => format!("{}.join('-')", self.expr(Kind::Words, d)),
+                3 => format!("{}.join('-')", self.expr(ValueKind::Words, d)),
                 4 => {
-                    let (a, b) = (self.expr(Kind::Maybe, d), self.expr(kind, d));
+                    let (a, b) = (self.expr(ValueKind::Maybe, d), self.expr(kind, d));
                     format!("{a}.orValue({b})")
                 }
                 5 => {
-                    let (map, key) = (self.expr(Kind::Labels, d), self.expr(kind, d));
+                    let (map, key) = (self.expr(ValueKind::Labels, d), self.expr(kind, d));
                     format!("{map}[{key}]")
                 }
-                6 => format!("'%s!'.format([{}])", self.expr(Kind::Int, d)),
-                _ => format!("string({})", self.expr(Kind::Span, d)),
+                6 => format!("'%s!'.format([{}])", self.expr(ValueKind::Int, d)),
+                _ => format!("string({})", self.expr(ValueKind::Span, d)),
             },
-            Kind::Bool => self.truth(d),
-            Kind::Ints => match self.pick(4) {
+            ValueKind::Bool => self.truth(d),
+            ValueKind::Ints => match self.pick(4) {
                 0 => self.leaf(kind),
                 1 => {
-                    let range = self.expr(Kind::Ints, d);
-                    self.walk(range, Kind::Int, "map", Kind::Int, d)
+                    let range = self.expr(ValueKind::Ints, d);
+                    self.walk(range, ValueKind::Int, "map", ValueKind::Int, d)
                 }
                 2 => {
-                    let range = self.expr(Kind::Ints, d);
-                    self.walk(range, Kind::Int, "filter", Kind::Bool, d)
+                    let range = self.expr(ValueKind::Ints, d);
+                    self.walk(range, ValueKind::Int, "filter", ValueKind::Bool, d)
                 }
                 _ => {
                     let call = self.one(&["sort", "reverse", "distinct"]);
                     format!("{}.{call}()", self.expr(kind, d))
                 }
             },
-            Kind::Words => {
-                let range = self.expr(Kind::Words, d);
-                self.walk(range, Kind::Text, "map", Kind::Text, d)
+            ValueKind::Words => {
+                let range = self.expr(ValueKind::Words, d);
+                self.walk(range, ValueKind::Text, "map", ValueKind::Text, d)
             }
-            Kind::Labels => {
-                let (key, value) = (self.expr(Kind::Text, d), self.expr(Kind::Text, d));
+            ValueKind::Labels => {
+                let (key, value) = (self.expr(ValueKind::Text, d), self.expr(ValueKind::Text, d));
                 format!("{{{key}: {value}}}")
             }
-            Kind::Maybe => {
+            ValueKind::Maybe => {
                 let of = self.expr(kind, d);
-                self.walk(of, Kind::Text, "optMap", Kind::Text, d)
+                self.walk(of, ValueKind::Text, "optMap", ValueKind::Text, d)
             }
-            Kind::Time => {
-                let (a, b) = (self.expr(kind, d), self.expr(Kind::Span, d));
+            ValueKind::Time => {
+                let (a, b) = (self.expr(kind, d), self.expr(ValueKind::Span, d));
                 format!("({a} + {b})")
             }
-            Kind::Span => {
-                let (a, b) = (self.expr(Kind::Time, d), self.expr(Kind::Time, d));
+            ValueKind::Span => {
+                let (a, b) = (self.expr(ValueKind::Time, d), self.expr(ValueKind::Time, d));
                 format!("({a} - {b})")
             }
         }
@@ -187,52 +187,59 @@ impl Choices<'_> {
 
     fn truth(&mut self, d: usize) -> String {
         match self.pick(9) {
-            0 => self.leaf(Kind::Bool),
+            0 => self.leaf(ValueKind::Bool),
             1 => {
                 let op = self.one(&["&&", "||"]);
-                let (a, b) = (self.expr(Kind::Bool, d), self.expr(Kind::Bool, d));
+                let (a, b) = (self.expr(ValueKind::Bool, d), self.expr(ValueKind::Bool, d));
                 format!("({a} {op} {b})")
             }
-            2 => format!("!{}", self.expr(Kind::Bool, d)),
+            2 => format!("!{}", self.expr(ValueKind::Bool, d)),
             3 | 4 => {
-                let kinds = [Kind::Int, Kind::Text, Kind::Double, Kind::Time, Kind::Span, Kind::Bool];
+                let kinds = [
+                    ValueKind::Int,
+                    ValueKind::Text,
+                    ValueKind::Double,
+                    ValueKind::Time,
+                    ValueKind::Span,
+                    ValueKind::Bool,
+                ];
                 let kind = kinds[self.pick(kinds.len())];
                 let op = self.one(&["<", "<=", "==", "!=", ">"]);
                 let (a, b) = (self.expr(kind, d), self.expr(kind, d));
                 format!("({a} {op} {b})")
             }
             5 => {
-                let range = self.expr(Kind::Ints, d);
+                let range = self.expr(ValueKind::Ints, d);
                 let call = self.one(&["all", "exists", "exists_one"]);
-                self.walk(range, Kind::Int, &call, Kind::Bool, d)
+                self.walk(range, ValueKind::Int, &call, ValueKind::Bool, d)
             }
             6 => {
-                let range = self.expr(Kind::Labels, d);
-                self.walk(range, Kind::Text, "all", Kind::Bool, d)
+                let range = self.expr(ValueKind::Labels, d);
+                self.walk(range, ValueKind::Text, "all", ValueKind::Bool, d)
             }
             7 => {
-                let (a, b) = (self.expr(Kind::Text, d), self.expr(Kind::Words, d));
+                let (a, b) = (self.expr(ValueKind::Text, d), self.expr(ValueKind::Words, d));
                 format!("({a} in {b})")
             }
             _ => {
                 let call = self.one(&["startsWith('h')", "matches('^[a-z]+$')", "contains('l')"]);
-                format!("{}.{call}", self.expr(Kind::Text, d))
+                format!("{}.{call}", self.expr(ValueKind::Text, d))
             }
         }
     }
 }
 
-const KINDS: [Kind; 10] = [
-    Kind::Bool,
-    Kind::Int,
-    Kind::Double,
-    Kind::Text,
-    Kind::Ints,
-    Kind::Words,
-    Kind::Labels,
-    Kind::Maybe,
-    Kind::Time,
-    Kind::Span,
+const KINDS: [ValueKind; 10] = [
+    ValueKind::Bool,
+    ValueKind::Int,
+    ValueKind::Double,
+    ValueKind::Text,
+    ValueKind::Ints,
+    ValueKind::Words,
+    ValueKind::Labels,
+    ValueKind::Maybe,
+    ValueKind::Time,
+    ValueKind::Span,
 ];
 
 fn expression() -> impl Strategy<Value = String> {

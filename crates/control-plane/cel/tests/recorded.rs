@@ -1,4 +1,4 @@
-//! Holds this crate against answers recorded from the Kubernetes API server's own environment (1.37, the functions new
+//! Compares this crate with answers recorded from the Kubernetes API server's own environment (1.37, the functions new
 //! expressions may use): problems, types, values, errors, costs and estimates.
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn render(value: &Val<'_>) -> String {
         Val::Bool(value) => value.to_string(),
         Val::Int(value) => format!("int:{value}"),
         Val::Uint(value) => format!("uint:{value}"),
-        // One bit pattern stands for all that are no number.
+        // One bit pattern represents every NaN.
         Val::Double(value) if value.is_nan() => "double:7ff8000000000001".to_owned(),
         Val::Double(value) => format!("double:{:016x}", value.to_bits()),
         Val::String(text) => serde_json::to_string(&**text).unwrap(),

@@ -1,5 +1,5 @@
-//! Server-side apply: whoever applies a field owns it, shares it with those who applied the same value, and takes it
-//! away by no longer applying it.
+//! Server-side apply: a manager that applies a field owns it, shares it with those that applied the same value, and
+//! removes it by no longer applying it.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::conflict::{Conflict, Conflicts};
 use crate::managers::{Manager, Managers, ManagersError, Operation, managed_fields, remove_managed_fields};
 use crate::merge::merge;
+use crate::object_type::ObjectType;
 use crate::path::same;
-use crate::place::ObjectType;
 use crate::remove::remove;
 use crate::set::Set;
 use crate::typed::{Duplicates, TypeErrors, check, field_set, with_named_fields};
@@ -31,7 +31,7 @@ pub enum ApplyError {
     /// The live object does not fit the schema.
     #[error("failed to create typed live object ({0}): {1}")]
     Live(String, TypeErrors),
-    /// The object does not fit another version in which somebody owns fields of it.
+    /// The object does not fit another version in which a manager owns fields of it.
     #[error("failed to convert new object: {0}")]
     Versions(TypeErrors),
     /// The live object's owners cannot be read.
@@ -73,7 +73,7 @@ impl Writer<'_> {
         check_depth(config).map_err(|error| ApplyError::Config(shown(config), error))?;
         check_depth(live).map_err(|error| ApplyError::Live(shown(live), error))?;
         if managers.0.is_empty() {
-            // Nobody is known to have written what is there, but somebody did.
+            // The writers of the present fields are not known.
             managers = self
                 .track_update(&empty, live, managers, "before-first-apply", time)
                 .map_err(|error| ApplyError::Live(shown(live), error))?;
@@ -81,7 +81,7 @@ impl Writer<'_> {
         if manager != "kubectl" {
             return self.apply_tracked(live, config, managers, manager, force, time);
         }
-        // The name stands for one that may have applied on the client's side before, and left a record of it in an
+        // The manager may have used client-side apply before, which left a record of it in an
         // annotation: what was written that way is its own.
         let applied = self.apply_tracked(live, config, managers.clone(), manager, force, time);
         let mut object = match applied {
@@ -125,7 +125,7 @@ impl Writer<'_> {
         let mut new = merge(&self.kind, live, config);
         self.check_versions(&managers, last.as_ref(), &[live, &new]).map_err(ApplyError::Versions)?;
         // Nearly always nothing is given up, and then nothing can be taken away. Only what is applied empty may, oddly,
-        // lose what nobody owns in it.
+        // lose fields without an owner in it.
         let gives_up = |last: &Manager| {
             last.api_version != self.api_version || !last.fields.is_subset(&applier.fields) || has_empty_parts(config)
         };
@@ -145,7 +145,7 @@ impl Writer<'_> {
         Ok(new)
     }
 
-    /// Takes away what the manager applied last time and not now, unless somebody else owns it.
+    /// Takes away what the manager applied last time and not now, unless another manager owns it.
     fn prune(&self, merged: Value, managers: &Managers, applier: &Manager, last: &Manager) -> Value {
         if last.fields.is_empty() {
             return merged;
@@ -155,13 +155,13 @@ impl Writer<'_> {
         let pruned = remove(&kind, base.clone().into_owned(), &last_fields);
         let pruned = self.add_back_owned(&base, pruned, managers, applier, &last.api_version);
         let Some((pruned, _)) = self.at(&pruned, &last.api_version) else { return self.back(base.into_owned()) };
-        // What nobody owns but stood below something that was taken away stays: only what the manager itself had is
+        // Fields without an owner below something that was removed stay: only what the manager itself had is
         // its to take.
         let gone = named_fields(&kind, &base).difference(&named_fields(&kind, &pruned)).intersection(&last_fields);
         self.back(remove(&kind, base.into_owned(), &gone))
     }
 
-    /// The merged object without what the pruned one lacks and nobody owns.
+    /// The merged object without what the pruned one lacks and no manager owns.
     fn add_back_owned(
         &self,
         merged: &Value,

@@ -1,4 +1,4 @@
-//! `FieldsV1`, the form in which sets are stored in objects.
+//! `FieldsV1`: the encoding of field sets in objects.
 //!
 //! - `f:` a field, `k:` a list element by its key, `v:` a set's element, `i:` a position, each the key of an object
 //!   that holds what is below.
@@ -95,7 +95,7 @@ fn decode(fields: &Value, depth: usize) -> Result<(Set, bool), FieldsError> {
     Ok((set, is_member))
 }
 
-/// The element that a key stands for; none for a type that is not known.
+/// The path element that a key encodes; none for a type that is not known.
 fn parse_element(key: &str) -> Result<Option<PathElement>, FieldsError> {
     let error = |reason| FieldsError::Element(key.to_owned(), reason);
     let Some((tag, content)) = key.split_once(':').filter(|(tag, _)| tag.len() == 1) else {

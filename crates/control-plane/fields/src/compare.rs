@@ -1,4 +1,4 @@
-//! What changed between two objects, field by field.
+//! Comparison of two objects, field by field.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
+use crate::object_type::{ObjectType, SchemaPosition, Shape};
 use crate::path::{PathElement, same};
-use crate::place::{ObjectType, Place, Shape};
 use crate::set::{Entry, Set};
 
 /// The fields in which one object differs from another.
@@ -89,13 +89,13 @@ impl Changes {
 
 /// Down to which level values are first looked at as a whole. Most of them are equal, which is found out faster that
 /// way; further down it would be the same values over and over again.
-const LOOKED_AT_WHOLE: usize = 4;
+const MAX_WHOLE_LEVEL: usize = 4;
 
-/// Compares what stands at one place. A side that has nothing there is none; one that has null is not.
-fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>, level: usize) -> Change {
+/// Compares the values at one position. A side that has nothing there is none; one that has null is not.
+fn compare(place: SchemaPosition<'_>, old: Option<&Value>, new: Option<&Value>, level: usize) -> Change {
     let mut change = match (old, new) {
         (None, None) => return Change::default(),
-        (Some(old), Some(new)) if level < LOOKED_AT_WHOLE && old == new => return Change::default(),
+        (Some(old), Some(new)) if level < MAX_WHOLE_LEVEL && old == new => return Change::default(),
         (Some(only), None) | (None, Some(only)) => compare_as(place, place.shape(only), old, new, level),
         (Some(before), Some(after)) => {
             let (was, is) = (place.shape(before), place.shape(after));
@@ -116,7 +116,13 @@ fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>, level: us
 }
 
 /// Compares as values of one shape. What does not have it counts as empty.
-fn compare_as(place: Place<'_>, shape: Shape, old: Option<&Value>, new: Option<&Value>, level: usize) -> Change {
+fn compare_as(
+    place: SchemaPosition<'_>,
+    shape: Shape,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    level: usize,
+) -> Change {
     match shape {
         Shape::Scalar => whole(old, new),
         Shape::List => compare_lists(place, items_of(old), items_of(new), level).unwrap_or_else(|| whole(old, new)),
@@ -141,7 +147,7 @@ fn whole(old: Option<&Value>, new: Option<&Value>) -> Change {
 }
 
 fn compare_maps(
-    place: Place<'_>,
+    place: SchemaPosition<'_>,
     old: Option<&Map<String, Value>>,
     new: Option<&Map<String, Value>>,
     level: usize,
@@ -150,9 +156,9 @@ fn compare_maps(
     let mut visit = |name: &str| {
         let lacks = |side: Option<&Map<String, Value>>| side.is_some_and(|fields| !fields.contains_key(name));
         let (old_lacks, new_lacks) = (lacks(old), lacks(new));
-        let stand_in = if old_lacks || new_lacks { place.stand_in(name) } else { None };
-        let before = old.and_then(|fields| fields.get(name)).or(stand_in.filter(|_| old_lacks));
-        let after = new.and_then(|fields| fields.get(name)).or(stand_in.filter(|_| new_lacks));
+        let implicit_value = if old_lacks || new_lacks { place.implicit_value(name) } else { None };
+        let before = old.and_then(|fields| fields.get(name)).or(implicit_value.filter(|_| old_lacks));
+        let after = new.and_then(|fields| fields.get(name)).or(implicit_value.filter(|_| new_lacks));
         if let Some((below, _)) = place.field(name) {
             changes.push(|| PathElement::field(name), compare(below, before, after, level + 1));
         }
@@ -167,7 +173,7 @@ fn compare_maps(
 }
 
 /// None for a list that has one owner or that is empty on both sides.
-fn compare_lists(place: Place<'_>, old: &[Value], new: &[Value], level: usize) -> Option<Change> {
+fn compare_lists(place: SchemaPosition<'_>, old: &[Value], new: &[Value], level: usize) -> Option<Change> {
     if *place.list() == ListKind::Atomic || (old.is_empty() && new.is_empty()) {
         return None;
     }
@@ -183,7 +189,7 @@ fn compare_lists(place: Place<'_>, old: &[Value], new: &[Value], level: usize) -
     Some(change)
 }
 
-fn sorted<'v>(place: Place<'v>, items: &'v [Value]) -> Vec<(ListKey<'v>, &'v Value)> {
+fn sorted<'v>(place: SchemaPosition<'v>, items: &'v [Value]) -> Vec<(ListKey<'v>, &'v Value)> {
     let mut keyed = ListKey::of_all(place, items);
     keyed.sort_by(|left, right| left.0.cmp(&right.0));
     keyed
@@ -203,7 +209,7 @@ fn first_key<'k, 'v>(
 /// Compares the elements of one key: usually one on either side. More than one are a single value together, and one
 /// that becomes several, or the other way round, is taken away and added.
 fn compare_elements(
-    place: Place<'_>,
+    place: SchemaPosition<'_>,
     old: &[(ListKey<'_>, &Value)],
     new: &[(ListKey<'_>, &Value)],
     level: usize,

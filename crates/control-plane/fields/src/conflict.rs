@@ -1,4 +1,4 @@
-//! Fields that others own and that an apply would change.
+//! Conflicts: fields that other managers own and that an apply would change.
 
 use std::fmt;
 

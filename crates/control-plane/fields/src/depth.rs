@@ -1,4 +1,4 @@
-//! How deep a value may be nested before it is refused, so that no walk runs out of stack.
+//! Nesting limit: deeper values are refused, so that no walk runs out of stack.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Differs: the real server takes ten thousand, because its stack grows as needed and ours does not.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// Whether a value has more levels than are allowed when it stands below this many others.
+/// Whether a value exceeds the limit when it is nested `above` levels deep itself.
 pub(crate) fn is_too_deep(value: &Value, above: usize) -> bool {
     match value {
         Value::Array(items) => above >= MAX_DEPTH || items.iter().any(|item| is_too_deep(item, above + 1)),

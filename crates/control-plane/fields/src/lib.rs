@@ -1,4 +1,4 @@
-//! Who owns which field of an object: field sets, server-side apply, the other patches.
+//! Field management: ownership of fields, server-side apply, and the other patch types.
 //!
 //! Three layers, each pure: no clock, no input or output, values in and values out.
 //!
@@ -6,7 +6,8 @@
 //! - An [`ObjectType`] walks objects by their schema: which fields an object sets, what changed between two
 //!   ([`Comparison`]), how a configuration is merged into a live object.
 //! - A [`Writer`] keeps `metadata.managedFields` true: [`Writer::update`] for creates, updates and patches,
-//!   [`Writer::apply`] for server-side apply with its [`Conflicts`]. [`settle`] finds writes that change nothing.
+//!   [`Writer::apply`] for server-side apply with its [`Conflicts`]. [`discard_timestamp_change`] finds writes that
+//!   change nothing.
 //!
 //! Beside them the other three ways to patch: [`json_patch`], [`merge_patch`] and [`strategic_patch`].
 //!
@@ -35,9 +36,9 @@ mod list_key;
 mod managers;
 mod merge;
 mod merge_patch;
+mod object_type;
 mod patch;
 mod path;
-mod place;
 mod reconcile;
 mod remove;
 mod scale;
@@ -54,12 +55,12 @@ pub use conflict::{Conflict, Conflicts};
 pub use json_patch::json_patch;
 pub use managers::{Manager, Managers, ManagersError, Operation};
 pub use merge_patch::merge_patch;
+pub use object_type::ObjectType;
 pub use patch::PatchError;
 pub use path::PathElement;
-pub use place::ObjectType;
 pub use scale::ReplicasPaths;
 pub use set::Set;
 pub use strategic::strategic_patch;
 pub use typed::{TypeError, TypeErrors};
-pub use update::settle;
+pub use update::discard_timestamp_change;
 pub use writer::{Versions, Writer};

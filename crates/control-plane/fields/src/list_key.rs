@@ -1,14 +1,14 @@
-//! How the elements of a list are told apart.
+//! List keys: what identifies the elements of a list.
 
 use std::cmp::Ordering;
 
 use seaworthy_schema::{ListKind, quoted};
 use serde_json::Value;
 
+use crate::object_type::SchemaPosition;
 use crate::path::{PathElement, compare_keys, compare_values};
-use crate::place::Place;
 
-/// What tells an element from the others of its list, borrowed from the element and the schema.
+/// The key of an element in its list, borrowed from the element and the schema.
 #[derive(Debug, Clone)]
 pub(crate) enum ListKey<'v> {
     /// By the values of keys, sorted by name.
@@ -20,7 +20,7 @@ pub(crate) enum ListKey<'v> {
 impl<'v> ListKey<'v> {
     /// The key of an element of the list at a place; the error says why it has none. Lists with one owner have no
     /// keys, so this is not asked of them.
-    pub(crate) fn of(list: Place<'v>, element: &'v Value) -> Result<ListKey<'v>, String> {
+    pub(crate) fn of(list: SchemaPosition<'v>, element: &'v Value) -> Result<ListKey<'v>, String> {
         match list.list() {
             ListKind::Map(names) if !names.is_empty() => Self::of_fields(list, names, element),
             _ => match element {
@@ -32,7 +32,7 @@ impl<'v> ListKey<'v> {
         }
     }
 
-    fn of_fields(list: Place<'v>, names: &'v [Box<str>], element: &'v Value) -> Result<ListKey<'v>, String> {
+    fn of_fields(list: SchemaPosition<'v>, names: &'v [Box<str>], element: &'v Value) -> Result<ListKey<'v>, String> {
         let fields = match element {
             Value::Object(fields) => fields,
             Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
@@ -57,7 +57,7 @@ impl<'v> ListKey<'v> {
     }
 
     /// The keys of all elements; elements without one are left out.
-    pub(crate) fn of_all(list: Place<'v>, elements: &'v [Value]) -> Vec<(ListKey<'v>, &'v Value)> {
+    pub(crate) fn of_all(list: SchemaPosition<'v>, elements: &'v [Value]) -> Vec<(ListKey<'v>, &'v Value)> {
         elements.iter().filter_map(|element| Some((ListKey::of(list, element).ok()?, element))).collect()
     }
 

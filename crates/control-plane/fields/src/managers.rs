@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who owns which fields of an object.
+//! `metadata.managedFields`: the managers of an object and the fields they own.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
@@ -145,10 +145,8 @@ pub enum ManagersError {
     /// Neither of the two operations.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// No version.
     #[error("apiVersion must not be empty")]
     NoVersion,
-    /// No type of fields.
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
     /// Another type of fields.

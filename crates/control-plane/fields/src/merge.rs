@@ -1,13 +1,13 @@
-//! A configuration laid over a live object.
+//! Merging of an applied configuration into a live object.
 
 use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
-use crate::place::{ObjectType, Place, Shape};
+use crate::object_type::{ObjectType, SchemaPosition, Shape};
 
 /// The live object with everything that the configuration sets. Nothing is taken away but `metadata.managedFields`,
-/// which is long and written anew in the end.
+/// which is long and rewritten in the end.
 pub(crate) fn merge(kind: &ObjectType<'_>, live: &Value, config: &Value) -> Value {
     match (live, config) {
         (Value::Object(live), Value::Object(config)) => {
@@ -26,7 +26,7 @@ enum Skip {
 }
 
 /// Elsewhere a value that only one side has is taken as it is, so here both have one.
-fn merge_values(place: Place<'_>, live: &Value, config: &Value) -> Value {
+fn merge_values(place: SchemaPosition<'_>, live: &Value, config: &Value) -> Value {
     match place.shape(config) {
         Shape::Scalar => config.clone(),
         Shape::List => {
@@ -56,7 +56,7 @@ fn merge_values(place: Place<'_>, live: &Value, config: &Value) -> Value {
 }
 
 fn merge_maps(
-    place: Place<'_>,
+    place: SchemaPosition<'_>,
     live: &Map<String, Value>,
     config: &Map<String, Value>,
     skip: Skip,
@@ -85,7 +85,7 @@ fn merge_maps(
 
 /// What an element of the configuration meets in the live list.
 #[derive(Clone, Copy, PartialEq)]
-enum Meets {
+enum LiveMatch {
     Nothing,
     One(usize),
     /// Several with the same key: none of them can be merged with.
@@ -94,13 +94,13 @@ enum Meets {
 
 /// Merges elements with the same key. Those that both lists have come in the order of the configuration; those that
 /// only the live list has keep their place among their neighbours as well as that allows.
-fn merge_lists(place: Place<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
+fn merge_lists(place: SchemaPosition<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let (config_of_live, live_of_config) = matches(place, live, config);
     let merged_element = |at: usize| match live_of_config[at] {
-        Meets::One(index) => merge_values(place.items(), &live[index], &config[at]),
-        Meets::Nothing | Meets::Several => config[at].clone(),
+        LiveMatch::One(index) => merge_values(place.items(), &live[index], &config[at]),
+        LiveMatch::Nothing | LiveMatch::Several => config[at].clone(),
     };
-    let mut shared = (0..config.len()).filter(|at| live_of_config[*at] != Meets::Nothing).peekable();
+    let mut shared = (0..config.len()).filter(|at| live_of_config[*at] != LiveMatch::Nothing).peekable();
     let mut is_merged = vec![false; config.len()];
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     let (mut left, mut right) = (0, 0);
@@ -143,7 +143,7 @@ fn merge_lists(place: Place<'_>, live: &[Value], config: &[Value]) -> Vec<Value>
 }
 
 /// For each live element its counterpart in the configuration, and the other way round.
-fn matches(place: Place<'_>, live: &[Value], config: &[Value]) -> (Vec<Option<usize>>, Vec<Meets>) {
+fn matches(place: SchemaPosition<'_>, live: &[Value], config: &[Value]) -> (Vec<Option<usize>>, Vec<LiveMatch>) {
     let sorted = |items: &'_ [Value]| -> Vec<usize> { (0..items.len()).collect() };
     let keys = |items| -> Vec<Option<ListKey<'_>>> {
         let items: &[Value] = items;
@@ -153,14 +153,14 @@ fn matches(place: Place<'_>, live: &[Value], config: &[Value]) -> (Vec<Option<us
     let mut by_key = sorted(config);
     by_key.sort_by(|left, right| config_keys[*left].cmp(&config_keys[*right]));
     let mut config_of_live = vec![None; live.len()];
-    let mut live_of_config = vec![Meets::Nothing; config.len()];
+    let mut live_of_config = vec![LiveMatch::Nothing; config.len()];
     for (index, key) in live_keys.iter().enumerate().filter(|(_, key)| key.is_some()) {
         let Ok(found) = by_key.binary_search_by(|at| config_keys[*at].cmp(key)) else { continue };
         let at = by_key[found];
         config_of_live[index] = Some(at);
         live_of_config[at] = match live_of_config[at] {
-            Meets::Nothing => Meets::One(index),
-            Meets::One(_) | Meets::Several => Meets::Several,
+            LiveMatch::Nothing => LiveMatch::One(index),
+            LiveMatch::One(_) | LiveMatch::Several => LiveMatch::Several,
         };
     }
     (config_of_live, live_of_config)

@@ -1,4 +1,4 @@
-//! Why a patch cannot be applied.
+//! Patch errors.
 
 use crate::depth::MAX_DEPTH;
 

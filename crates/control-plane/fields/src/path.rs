@@ -1,4 +1,4 @@
-//! Steps of a path to a field: a name, a list element's key, a set's value, a position.
+//! Path elements: steps to a field: a name, a list element's key, a set's value, a position.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
@@ -87,11 +87,11 @@ impl fmt::Display for PathElement {
                 f.write_char('[')?;
                 for (position, (name, value)) in fields.iter().enumerate() {
                     let comma = if position > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={}", Shown(value))?;
+                    write!(f, "{comma}{name}={}", DisplayValue(value))?;
                 }
                 f.write_char(']')
             }
-            PathElement::Value(value) => write!(f, "[={}]", Shown(value)),
+            PathElement::Value(value) => write!(f, "[={}]", DisplayValue(value)),
             PathElement::Index(index) => write!(f, "[{index}]"),
         }
     }
@@ -183,9 +183,9 @@ fn same_by_value(left: &Value, right: &Value) -> bool {
 }
 
 /// A value as error messages show it: text in quotes, the rest bare.
-pub(crate) struct Shown<'v>(pub(crate) &'v Value);
+pub(crate) struct DisplayValue<'v>(pub(crate) &'v Value);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DisplayValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::String(text) => f.write_str(&quoted(text)),
@@ -194,11 +194,13 @@ impl fmt::Display for Shown<'_> {
                 f.write_char('[')?;
                 for (position, item) in items.iter().enumerate() {
                     let comma = if position > 0 { "," } else { "" };
-                    write!(f, "{comma}{}", Shown(item))?;
+                    write!(f, "{comma}{}", DisplayValue(item))?;
                 }
                 f.write_char(']')
             }
-            Value::Object(fields) => fields.iter().try_for_each(|(name, value)| write!(f, "{name}={}", Shown(value))),
+            Value::Object(fields) => {
+                fields.iter().try_for_each(|(name, value)| write!(f, "{name}={}", DisplayValue(value)))
+            }
             Value::Null | Value::Bool(_) => write!(f, "{}", self.0),
         }
     }
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn numbers_have_no_needless_fraction() {
-        let shown = |value: Value| Shown(&value).to_string();
+        let shown = |value: Value| DisplayValue(&value).to_string();
         assert_eq!(shown(json!(1.0)), "1");
         assert_eq!(shown(json!(1.5)), "1.5");
         assert_eq!(shown(json!(1e21)), "1e+21");

@@ -1,11 +1,11 @@
-//! Stored sets brought in line with a schema that has changed since they were stored.
+//! Reconciliation of stored field sets with a schema that has changed since they were stored.
 //!
 //! What was owned field by field and now has one owner is owned as a whole by everyone who owned a part of it.
 
 use seaworthy_schema::ListKind;
 
+use crate::object_type::{ObjectType, SchemaPosition, Shape};
 use crate::path::PathElement;
-use crate::place::{ObjectType, Place, Shape};
 use crate::set::{Entry, Set};
 
 /// The set as it is under this schema; none if nothing changes, which is nearly always so.
@@ -13,7 +13,7 @@ pub(crate) fn reconcile(set: &Set, kind: &ObjectType<'_>) -> Option<Set> {
     reconcile_below(set, kind.root())
 }
 
-fn reconcile_below(set: &Set, place: Place<'_>) -> Option<Set> {
+fn reconcile_below(set: &Set, place: SchemaPosition<'_>) -> Option<Set> {
     let below = |entry: &Entry| -> Option<Entry> {
         let place = place_of(place, &entry.element)?;
         let is_leaf = entry.is_member && entry.below.is_empty();
@@ -34,7 +34,7 @@ fn reconcile_below(set: &Set, place: Place<'_>) -> Option<Set> {
     Some(Set::of_entries(entries))
 }
 
-fn place_of<'a>(place: Place<'a>, element: &PathElement) -> Option<Place<'a>> {
+fn place_of<'a>(place: SchemaPosition<'a>, element: &PathElement) -> Option<SchemaPosition<'a>> {
     match place.only_shape() {
         Some(Shape::Scalar) => None,
         Some(Shape::List) if *place.list() != ListKind::Atomic => Some(place.items()),
@@ -46,7 +46,7 @@ fn place_of<'a>(place: Place<'a>, element: &PathElement) -> Option<Place<'a>> {
     }
 }
 
-fn has_one_owner(place: Place<'_>, below: &Set) -> bool {
+fn has_one_owner(place: SchemaPosition<'_>, below: &Set) -> bool {
     match place.only_shape() {
         Some(Shape::List) => *place.list() == ListKind::Atomic,
         Some(Shape::Map) => place.is_whole_map() && !place.is_free_form_map() && !below.is_empty(),

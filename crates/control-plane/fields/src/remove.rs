@@ -1,10 +1,10 @@
-//! Fields taken out of an object.
+//! Removal of fields from an object.
 
 use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
-use crate::place::{ObjectType, Place, Shape};
+use crate::object_type::{ObjectType, SchemaPosition, Shape};
 use crate::set::{Entry, Set};
 
 /// The object without these fields. A field goes with all that is below it; what has nothing left becomes null.
@@ -12,7 +12,7 @@ pub(crate) fn remove(kind: &ObjectType<'_>, object: Value, fields: &Set) -> Valu
     if fields.is_empty() { object } else { remove_below(kind.root(), object, fields) }
 }
 
-fn remove_below(place: Place<'_>, value: Value, fields: &Set) -> Value {
+fn remove_below(place: SchemaPosition<'_>, value: Value, fields: &Set) -> Value {
     match (place.shape(&value), value) {
         (Shape::Scalar, value) => value,
         (Shape::List, Value::Array(items)) if *place.list() != ListKind::Atomic => {
@@ -34,13 +34,13 @@ fn remove_below(place: Place<'_>, value: Value, fields: &Set) -> Value {
     }
 }
 
-fn remove_item(list: Place<'_>, item: Value, fields: &Set) -> Option<Value> {
+fn remove_item(list: SchemaPosition<'_>, item: Value, fields: &Set) -> Option<Value> {
     let element = ListKey::of(list, &item).ok().map(|key| key.to_element());
     let entry = element.and_then(|element| fields.get(&element));
     remove_entry(entry, item, Some(list.items()))
 }
 
-fn remove_entry(entry: Option<&Entry>, value: Value, place: Option<Place<'_>>) -> Option<Value> {
+fn remove_entry(entry: Option<&Entry>, value: Value, place: Option<SchemaPosition<'_>>) -> Option<Value> {
     match (entry, place) {
         (Some(entry), _) if entry.is_member => None,
         (Some(entry), Some(place)) if !entry.below.is_empty() => Some(remove_below(place, value, &entry.below)),

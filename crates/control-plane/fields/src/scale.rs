@@ -1,7 +1,7 @@
-//! Who owns the number of a `Scale`: the owners of the field behind it, seen from both sides.
+//! Scale ownership: maps owners of the replicas field of an object to owners of its `Scale`, and back.
 //!
-//! A scale has one field of its own. Whoever owns the field of the object that it stands for owns it, in whichever
-//! version; whoever comes to own it through the scale takes that field from all others.
+//! A scale has one field of its own. The owners of the replicas field of the object, in any version, own it; a manager
+//! that comes to own it through the scale takes that field from all others.
 
 use crate::managers::{Manager, Managers, Operation};
 use crate::path::PathElement;
@@ -33,7 +33,7 @@ fn only(path: &[String]) -> Set {
     set
 }
 
-/// Whether two entries are of one applier. Updaters are told apart by version, and that of a scale is another one.
+/// Whether two entries are of one applier. Updaters are distinguished by version, and that of a scale is another one.
 fn is_same(one: &Manager, other: &Manager) -> bool {
     one.operation == Operation::Apply && one.is_same(other)
 }
@@ -56,7 +56,7 @@ impl Managers {
         let mut scale: Vec<Manager> = scale.0.into_iter().filter(|manager| manager.fields.has(&number)).collect();
         let mut kept = Vec::new();
         for manager in self.0 {
-            // An entry of a version that nobody knows any more is dropped.
+            // An entry of a version that no longer exists is dropped.
             let Some(path) = path_in(paths, &manager) else { continue };
             let Some(path) = path.filter(|path| manager.fields.has(&elements(path))) else {
                 kept.push(manager);

@@ -329,7 +329,7 @@ fn merge_elements(
 }
 
 /// Puts a merged list in order: what the patch names in the order of the patch, the rest in the order of the live
-/// list, each of the rest before the first of the others that it stood before.
+/// list, each of the rest before the first of the others that it preceded.
 fn in_order(
     merged: Vec<Value>,
     patch_order: &[Value],
@@ -372,13 +372,13 @@ fn in_order(
 }
 
 /// Up to how many elements the real server's sort is one by insertion.
-const SHORT: usize = 20;
+const MAX_INSERTION_SORT: usize = 20;
 
-/// Sorts by position. Elements that have none go before all that stand before them, which is what the real server's
+/// Sorts by position. Elements that have none go before all that precede them, which is what the real server's
 /// sort makes of them in short lists.
 fn sort_as_found(elements: &mut [Value], position: impl Fn(&Value) -> Option<usize>) {
     let positions: Vec<Option<usize>> = elements.iter().map(&position).collect();
-    if elements.len() > SHORT || positions.iter().all(Option::is_some) {
+    if elements.len() > MAX_INSERTION_SORT || positions.iter().all(Option::is_some) {
         return elements.sort_by_cached_key(position);
     }
     let found: Vec<Value> = elements.to_vec();
@@ -419,7 +419,7 @@ impl Positions {
     }
 }
 
-/// What tells an element from others, as text.
+/// The text that identifies an element.
 fn key_text(element: &Value, key: Option<&str>) -> Option<String> {
     Some(match key {
         Some(key) => element.get(key)?.to_string(),

@@ -1,4 +1,4 @@
-//! An object walked by its schema: does it fit, and which fields does it set.
+//! Typed walks: whether an object fits its schema, and which fields it sets.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
+use crate::object_type::{ObjectType, Scalar, SchemaPosition, Shape};
 use crate::path::{PathElement, shown_number};
-use crate::place::{ObjectType, Place, Scalar, Shape};
 use crate::set::{Entry, Set};
 
 /// What does not fit its schema.
@@ -60,7 +60,7 @@ pub(crate) fn check(kind: &ObjectType<'_>, object: &Value, duplicates: Duplicate
     if checker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(checker.errors)) }
 }
 
-/// Where a map stands, as far as that matters.
+/// The level of a map, as far as that matters.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Object,
@@ -79,7 +79,7 @@ impl Checker {
     }
 
     /// Checks something below, and puts its step before the paths of what was found there.
-    fn below(&mut self, step: impl FnOnce() -> String, place: Place<'_>, value: &Value) {
+    fn below(&mut self, step: impl FnOnce() -> String, place: SchemaPosition<'_>, value: &Value) {
         self.within(step, |checker| checker.check(place, value));
     }
 
@@ -94,7 +94,7 @@ impl Checker {
         }
     }
 
-    fn check(&mut self, place: Place<'_>, value: &Value) {
+    fn check(&mut self, place: SchemaPosition<'_>, value: &Value) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
             (Shape::Map, Value::Object(fields)) => self.check_map(place, fields, Level::Elsewhere),
@@ -105,7 +105,7 @@ impl Checker {
         }
     }
 
-    fn check_map(&mut self, place: Place<'_>, fields: &Map<String, Value>, level: Level) {
+    fn check_map(&mut self, place: SchemaPosition<'_>, fields: &Map<String, Value>, level: Level) {
         for (name, value) in fields {
             if level == Level::Metadata && name == "managedFields" {
                 continue;
@@ -124,7 +124,7 @@ impl Checker {
         }
     }
 
-    fn check_list(&mut self, place: Place<'_>, items: &[Value]) {
+    fn check_list(&mut self, place: SchemaPosition<'_>, items: &[Value]) {
         let is_atomic = *place.list() == ListKind::Atomic;
         let mut seen = std::collections::BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
@@ -177,7 +177,7 @@ pub(crate) fn field_set(kind: &ObjectType<'_>, object: &Value) -> Set {
 }
 
 /// Whether the value itself is a field, and the fields below it.
-fn fields_of(place: Place<'_>, value: &Value) -> (bool, Set) {
+fn fields_of(place: SchemaPosition<'_>, value: &Value) -> (bool, Set) {
     match (place.shape(value), value) {
         (Shape::Scalar, _) => (true, Set::default()),
         (Shape::List, _) if *place.list() == ListKind::Atomic => (true, Set::default()),
@@ -201,11 +201,11 @@ fn fields_of(place: Place<'_>, value: &Value) -> (bool, Set) {
     }
 }
 
-fn fields_of_list(place: Place<'_>, items: &[Value]) -> Set {
+fn fields_of_list(place: SchemaPosition<'_>, items: &[Value]) -> Set {
     let mut keyed = ListKey::of_all(place, items);
     keyed.sort_by(|left, right| left.0.cmp(&right.0));
     let entries = keyed.chunk_by(|left, right| left.0 == right.0).map(|same| {
-        // Elements with the same key are one field together: nothing tells apart what is below them.
+        // Elements with the same key are one field together: what is below them cannot be distinguished.
         let below = match same {
             [(_, item)] => fields_of(place.items(), item).1,
             _ => Set::default(),
@@ -220,7 +220,7 @@ pub(crate) fn with_named_fields(set: &Set, kind: &ObjectType<'_>) -> Set {
     with_named(set, Some(kind.root()))
 }
 
-fn with_named(set: &Set, place: Option<Place<'_>>) -> Set {
+fn with_named(set: &Set, place: Option<SchemaPosition<'_>>) -> Set {
     let entries = set.entries().iter().map(|entry| {
         let has = |shape| place.filter(|place| place.only_shape().is_none_or(|only| only == shape));
         let (below, is_named) = match &entry.element {
@@ -228,7 +228,7 @@ fn with_named(set: &Set, place: Option<Place<'_>>) -> Set {
                 Some((place, is_named)) => (Some(place), is_named),
                 None => (None, false),
             },
-            PathElement::Key(_) => (has(Shape::List).map(Place::items), false),
+            PathElement::Key(_) => (has(Shape::List).map(SchemaPosition::items), false),
             PathElement::Value(_) | PathElement::Index(_) => (None, false),
         };
         Entry {

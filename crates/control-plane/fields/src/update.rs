@@ -1,4 +1,4 @@
-//! Creates, updates and patches: whoever changes a field owns it.
+//! Creates, updates and patches: the manager that changes a field owns it.
 
 use serde_json::{Map, Value};
 
@@ -121,7 +121,7 @@ fn resets(entries: Option<&Value>) -> bool {
 
 /// Undoes what a write changed in `metadata.managedFields` if it is nothing but times and the rest of the object is
 /// unchanged too, so that a write that changes nothing stores nothing. Returns whether the objects are then the same.
-pub fn settle(live: &Value, new: &mut Value) -> bool {
+pub fn discard_timestamp_change(live: &Value, new: &mut Value) -> bool {
     let is_same = same_fields(live, new, |key, before, after| match key {
         "metadata" => same_fields(before, after, |key, before, after| match key {
             "managedFields" => is_same_but_for_time(before, after),
@@ -181,7 +181,7 @@ mod tests {
     fn only_times_do_not_count(#[case] time: Option<&str>, #[case] value: i64, #[case] is_settled: bool) {
         let live = object(Some("1"), 1);
         let mut new = object(time, value);
-        assert_eq!(settle(&live, &mut new), is_settled);
+        assert_eq!(discard_timestamp_change(&live, &mut new), is_settled);
         assert_eq!(live == new, is_settled);
     }
 
@@ -190,9 +190,9 @@ mod tests {
         let live = object(Some("1"), 1);
         let mut new = live.clone();
         new["metadata"]["managedFields"][0]["fieldsV1"] = json!({"f:b": {}});
-        assert!(!settle(&live, &mut new));
+        assert!(!discard_timestamp_change(&live, &mut new));
         new["metadata"]["managedFields"] = json!([]);
-        assert!(!settle(&live, &mut new));
+        assert!(!discard_timestamp_change(&live, &mut new));
     }
 
     #[rstest]

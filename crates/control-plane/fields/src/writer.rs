@@ -1,4 +1,4 @@
-//! What every write needs to know to keep track of owners, and what updates and applies have in common.
+//! Writers: the context of a write that tracks owners, and what updates and applies have in common.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::compare::Comparison;
 use crate::conflict::Conflicts;
 use crate::managers::{Manager, Managers, Operation};
-use crate::place::ObjectType;
+use crate::object_type::ObjectType;
 use crate::reconcile::reconcile;
 use crate::set::Set;
 use crate::typed::{Duplicates, TypeError, TypeErrors, check};
 
-/// Fields that nobody owns: they say which object this is, or the server alone writes them.
+/// Fields without an owner: they identify the object, or the server alone writes them.
 pub(crate) static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     let metadata = [
         "name",
@@ -40,7 +40,7 @@ pub trait Versions {
     /// with it no owner.
     fn kind(&self, api_version: &str) -> Option<(ObjectType<'_>, Option<&Set>)>;
 
-    /// Why nothing can be tracked while somebody owns fields in this version. Where there is no reason, owners in
+    /// Why nothing can be tracked while a manager owns fields in this version. Where there is no reason, owners in
     /// versions that are gone are forgotten.
     fn refusal(&self, _api_version: &str) -> Option<String> {
         None
@@ -59,7 +59,7 @@ pub struct Writer<'a> {
     pub api_version: &'a str,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Fields that writes through here cannot set, such as `.status`: nobody comes to own them.
+    /// Fields that writes through here cannot set, such as `.status`: they get no owner.
     pub ignored: Option<&'a Set>,
     /// Other versions. Without them, what was owned in another version is taken to be the same in this one.
     pub versions: Option<&'a dyn Versions>,
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// Whether objects can be walked in every version in which somebody owns fields of them: a version may lack fields
+    /// Whether objects can be walked in every version in which a manager owns fields of them: a version may lack fields
     /// that another one has.
     pub(crate) fn check_versions(
         &self,

@@ -10,7 +10,7 @@ use seaworthy_fields::{ApplyError, Managers, ObjectType, Operation, Set, TypeErr
 use seaworthy_schema::Document;
 use serde_json::{Value, json};
 
-/// A step's object or what is said instead, and whether that is about conflicts.
+/// A step's object or its error, and whether that is about conflicts.
 type Outcome = Result<Value, (bool, String)>;
 
 fn applied(result: Result<Value, ApplyError>) -> Outcome {

@@ -1,13 +1,13 @@
-//! Conversations with a real API server, as far as they concern owners and patches. Around our functions stands the
-//! smallest server that can hold such a conversation: it stores objects, counts their versions and fills in defaults.
+//! Replays recorded requests to a real API server, as far as they concern owners and patches. A minimal server around
+//! our functions answers them: it stores objects, counts their versions and fills in defaults.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
 use seaworthy_fields::{
-    ApplyError, Managers, ObjectType, Operation, PatchError, Set, Writer, json_patch, merge_patch, settle,
-    strategic_patch,
+    ApplyError, Managers, ObjectType, Operation, PatchError, Set, Writer, discard_timestamp_change, json_patch,
+    merge_patch, strategic_patch,
 };
 use seaworthy_schema::Document;
 use serde_json::{Map, Value, json};
@@ -130,7 +130,7 @@ impl Server<'_> {
         if let Some(live) = &live {
             new["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
             new["metadata"]["uid"] = json!("u");
-            if !settle(live, &mut new) && step.get("dry").is_none() {
+            if !discard_timestamp_change(live, &mut new) && step.get("dry").is_none() {
                 let version: usize = live["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                 new["metadata"]["resourceVersion"] = json!((version + 1).to_string());
             }

@@ -1,18 +1,19 @@
-//! The door of every server of ours: a socket, TLS, and limits for what a stranger can use up before a request is read.
+//! TLS listener of the servers: a socket, TLS, and limits for what an unauthenticated client can use up before a request
+//! is read.
 //!
-//! - [`Door`] accepts connections, shakes hands, and gives each to whoever serves it;
-//! - [`reach`] knows under which addresses it is found;
-//! - [`tls`] makes what it shakes hands with;
-//! - [`probes`] answers what others ask about the process itself, on a socket of its own.
+//! - [`Listener`] accepts connections, completes the TLS handshake, and passes each connection to a handler;
+//! - [`addresses`] lists the addresses under which clients reach it;
+//! - [`tls`] builds its TLS configuration;
+//! - [`probes`] serves `/metrics`, `/healthz` and `/readyz` on a socket of its own.
 
-mod door;
-mod places;
+pub mod addresses;
+mod connection_limiter;
+mod listener;
 pub mod probes;
-pub mod reach;
 pub mod tls;
 
-pub use door::{Arrival, Door, Limits, bind};
-pub use places::{Guest, network};
+pub use connection_limiter::{AdmissionHandle, client_network};
+pub use listener::{Connection, ConnectionLimits, Listener, bind};
 pub use tls::{Keypair, TlsError};
 
 use std::net::SocketAddr;
@@ -21,8 +22,8 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {cause}; choose another address with --listen, or port 0 for any free one")]
 pub struct BindError {
-    /// The address that was asked for.
+    /// The requested address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// The error of the operating system.
     pub cause: std::io::Error,
 }

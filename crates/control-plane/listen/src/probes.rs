@@ -1,5 +1,4 @@
-//! What others ask a running process, without TLS and with nothing secret in it: its numbers, whether it lives, whether it
-//! is ready.
+//! Probes of a running process: metrics, liveness and readiness, without TLS and with nothing secret in them.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,10 +13,13 @@ use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-/// How long somebody who asks may take to say what, and may be silent between two questions.
-const HEADERS: Duration = Duration::from_secs(60);
+/// How long a client may take to send the headers of a request, idle time before them included.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Answers `/metrics`, `/healthz` and `/readyz` for as long as it is polled.
+/// How long to wait after a failed accept.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Serves `/metrics`, `/healthz` and `/readyz` for as long as it is polled.
 ///
 /// `page` gives all metrics, `is_ready` the state of `/readyz`, and `report` the lines of `/readyz?verbose`.
 pub async fn serve(
@@ -30,9 +32,9 @@ pub async fn serve(
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection for the probes could not be accepted");
-                // It may be that there are no more file descriptors: others have to close theirs first.
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tracing::warn!(%error, "cannot accept a connection for the probes; retrying");
+                // Mostly "too many open files": waiting lets some of them be closed.
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -44,9 +46,9 @@ pub async fn serve(
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEADERS)
+                .header_read_timeout(HEADERS_TIMEOUT)
                 .serve_connection(TokioIo::new(stream), answer);
-            // Whoever hangs up has seen enough.
+            // A client that hangs up has seen enough.
             let _ = connection.await;
         });
     }
@@ -71,7 +73,7 @@ fn answer(
             (true, true) => (StatusCode::OK, format!("{}readyz check passed\n", report())),
             (false, _) => (StatusCode::SERVICE_UNAVAILABLE, format!("{}readyz check failed\n", report())),
         },
-        _ => (StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "not found; available are /metrics, /healthz and /readyz\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! What a server shakes hands with: its certificate, and whose clients it knows.
+//! TLS configuration of a server: its certificate, and the CA of its clients.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,85 +10,85 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("TLS cannot be set up: {part}: {cause}")]
+#[error("TLS cannot be set up: {input}: {cause}")]
 pub struct TlsError {
-    /// What is wrong.
-    pub part: Part,
+    /// The input that cannot be used.
+    pub input: TlsInput,
     cause: String,
 }
 
-/// What a server's configuration is made of.
+/// An input of a server's TLS configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The certificates.
+pub enum TlsInput {
+    /// The certificate chain.
     Certificate,
-    /// The key.
+    /// The private key.
     Key,
-    /// The two together.
+    /// Certificate and key, which do not match.
     Keypair,
-    /// The authorities of clients.
-    Clients,
-    /// The versions of TLS.
+    /// The CA certificates of clients.
+    ClientCa,
+    /// The protocol versions.
     Versions,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for TlsInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Part::Certificate => "the certificate",
-            Part::Key => "the key",
-            Part::Keypair => "the certificate and its key",
-            Part::Clients => "the authority of clients",
-            Part::Versions => "the versions",
+            TlsInput::Certificate => "the certificate",
+            TlsInput::Key => "the key",
+            TlsInput::Keypair => "the certificate and its key",
+            TlsInput::ClientCa => "the client CA",
+            TlsInput::Versions => "the protocol versions",
         })
     }
 }
 
-/// A certificate, with what leads from it to its authority, and its key, as PEM.
+/// A certificate chain and its private key, as PEM.
 #[derive(Clone, Copy)]
 pub struct Keypair<'a> {
-    /// The certificates, the server's own first.
+    /// The chain, the server's own certificate first.
     pub certificates: &'a str,
-    /// The key.
+    /// The private key of the first certificate.
     pub key: &'a str,
 }
 
-/// The versions that a server speaks unless it is told otherwise: 1.2 and 1.3.
-pub const VERSIONS: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
-/// The newest version alone.
-pub const NEWEST: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+/// The protocol versions of a server by default: 1.2 and 1.3.
+pub const DEFAULT_VERSIONS: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
+/// Protocol version 1.3 alone.
+pub const TLS13_ONLY: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// The configuration of a server.
+/// The TLS configuration of a server.
 ///
-/// A client may show a certificate of `authorities` and need not: one without has a token, or is nobody in particular.
+/// A client may present a certificate of `authorities` and need not: one without has a token, or is anonymous.
 pub fn config(
     keypair: Keypair<'_>,
     authorities: Option<&str>,
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&str],
 ) -> Result<ServerConfig, TlsError> {
-    let failed = |part| move |error: &dyn fmt::Display| TlsError { part, cause: error.to_string() };
-    let key = private_key(keypair.key).map_err(|cause| failed(Part::Key)(&cause))?;
-    let chain = certificates(keypair.certificates, Part::Certificate)?;
+    let failed = |input| move |error: &dyn fmt::Display| TlsError { input, cause: error.to_string() };
+    let key = private_key(keypair.key).map_err(|cause| failed(TlsInput::Key)(&cause))?;
+    let chain = certificates(keypair.certificates, TlsInput::Certificate)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(|error| failed(Part::Versions)(&error))?;
+        .map_err(|error| failed(TlsInput::Versions)(&error))?;
     let builder = match authorities {
         None => builder.with_no_client_auth(),
         Some(authorities) => {
             let mut roots = RootCertStore::empty();
-            for authority in certificates(authorities, Part::Clients)? {
-                roots.add(authority).map_err(|error| failed(Part::Clients)(&error))?;
+            for authority in certificates(authorities, TlsInput::ClientCa)? {
+                roots.add(authority).map_err(|error| failed(TlsInput::ClientCa)(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(|error| failed(Part::Clients)(&error))?;
+                .map_err(|error| failed(TlsInput::ClientCa)(&error))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| failed(Part::Keypair)(&error))?;
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| failed(TlsInput::Keypair)(&error))?;
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(config)
 }
@@ -97,7 +97,7 @@ pub fn config(
 ///
 /// # Errors
 ///
-/// If it is damaged.
+/// If it is not valid PEM.
 pub fn count_certificates(pem: &[u8]) -> Result<usize, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     found.map(|found| found.len()).map_err(|error| error.to_string())
@@ -114,11 +114,11 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, String> {
     })
 }
 
-fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(pem: &str, input: TlsInput) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match found {
-        Ok(found) if found.is_empty() => Err(TlsError { part, cause: "there is no certificate in it".to_owned() }),
+        Ok(found) if found.is_empty() => Err(TlsError { input, cause: "there is no certificate in it".to_owned() }),
         Ok(found) => Ok(found),
-        Err(error) => Err(TlsError { part, cause: error.to_string() }),
+        Err(error) => Err(TlsError { input, cause: error.to_string() }),
     }
 }

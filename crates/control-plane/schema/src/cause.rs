@@ -1,4 +1,4 @@
-//! One mistake in an object: which field, what kind of mistake, and the sentence that says so.
+//! Causes: one mistake in an object, with its field, reason and message.
 //!
 //! The texts are those of the real API server's `Status`, so that clients and their tests see the same words.
 
@@ -69,48 +69,48 @@ impl Reason {
 
 /// A wrong value as a message shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown(Option<Cow<'static, str>>);
+pub struct ShownValue(Option<Cow<'static, str>>);
 
-impl Shown {
+impl ShownValue {
     /// Large values are not repeated to who sent them.
-    pub const OMITTED: Shown = Shown(None);
+    pub const OMITTED: ShownValue = ShownValue(None);
 
     /// Text that is already in the form of a message.
-    pub(crate) fn raw(text: String) -> Shown {
-        Shown(Some(text.into()))
+    pub(crate) fn raw(text: String) -> ShownValue {
+        ShownValue(Some(text.into()))
     }
 }
 
-impl From<&str> for Shown {
-    fn from(text: &str) -> Shown {
-        Shown::raw(wording::quoted(text))
+impl From<&str> for ShownValue {
+    fn from(text: &str) -> ShownValue {
+        ShownValue::raw(wording::quoted(text))
     }
 }
 
-impl From<&String> for Shown {
-    fn from(text: &String) -> Shown {
+impl From<&String> for ShownValue {
+    fn from(text: &String) -> ShownValue {
         text.as_str().into()
     }
 }
 
-impl From<i64> for Shown {
-    fn from(number: i64) -> Shown {
-        Shown::raw(number.to_string())
+impl From<i64> for ShownValue {
+    fn from(number: i64) -> ShownValue {
+        ShownValue::raw(number.to_string())
     }
 }
 
-impl From<bool> for Shown {
-    fn from(flag: bool) -> Shown {
-        Shown(Some(if flag { "true" } else { "false" }.into()))
+impl From<bool> for ShownValue {
+    fn from(flag: bool) -> ShownValue {
+        ShownValue(Some(if flag { "true" } else { "false" }.into()))
     }
 }
 
-impl From<&Value> for Shown {
-    fn from(value: &Value) -> Shown {
+impl From<&Value> for ShownValue {
+    fn from(value: &Value) -> ShownValue {
         match value {
             Value::String(text) => text.into(),
-            Value::Number(number) => Shown::raw(wording::number(number)),
-            other => Shown::raw(wording::json(other)),
+            Value::Number(number) => ShownValue::raw(wording::number(number)),
+            other => ShownValue::raw(wording::json(other)),
         }
     }
 }
@@ -127,7 +127,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn new(field: impl fmt::Display, reason: Reason, shown: Shown, detail: &str) -> Cause {
+    fn new(field: impl fmt::Display, reason: Reason, shown: ShownValue, detail: &str) -> Cause {
         let mut message = reason.opening().to_owned();
         for part in [shown.0.as_deref().unwrap_or_default(), detail] {
             if !part.is_empty() {
@@ -139,37 +139,41 @@ impl Cause {
     }
 
     /// The value is wrong.
-    pub fn invalid(field: impl fmt::Display, value: impl Into<Shown>, detail: &str) -> Cause {
+    pub fn invalid(field: impl fmt::Display, value: impl Into<ShownValue>, detail: &str) -> Cause {
         Cause::new(field, Reason::Invalid, value.into(), detail)
     }
 
     /// The value has the wrong type.
-    pub fn type_invalid(field: impl fmt::Display, value: impl Into<Shown>, detail: &str) -> Cause {
+    pub fn type_invalid(field: impl fmt::Display, value: impl Into<ShownValue>, detail: &str) -> Cause {
         Cause::new(field, Reason::TypeInvalid, value.into(), detail)
     }
 
     /// The value is missing; the detail may be empty.
     pub fn required(field: impl fmt::Display, detail: &str) -> Cause {
-        Cause::new(field, Reason::Required, Shown::OMITTED, detail)
+        Cause::new(field, Reason::Required, ShownValue::OMITTED, detail)
     }
 
     /// The value may not be set.
     pub fn forbidden(field: impl fmt::Display, detail: &str) -> Cause {
-        Cause::new(field, Reason::Forbidden, Shown::OMITTED, detail)
+        Cause::new(field, Reason::Forbidden, ShownValue::OMITTED, detail)
     }
 
     /// The value is there twice.
-    pub fn duplicate(field: impl fmt::Display, value: impl Into<Shown>) -> Cause {
+    pub fn duplicate(field: impl fmt::Display, value: impl Into<ShownValue>) -> Cause {
         Cause::new(field, Reason::Duplicate, value.into(), "")
     }
 
     /// What the value refers to does not exist.
-    pub fn not_found(field: impl fmt::Display, value: impl Into<Shown>) -> Cause {
+    pub fn not_found(field: impl fmt::Display, value: impl Into<ShownValue>) -> Cause {
         Cause::new(field, Reason::NotFound, value.into(), "")
     }
 
     /// The value is not one of these.
-    pub fn not_supported<S: AsRef<str>>(field: impl fmt::Display, value: impl Into<Shown>, supported: &[S]) -> Cause {
+    pub fn not_supported<S: AsRef<str>>(
+        field: impl fmt::Display,
+        value: impl Into<ShownValue>,
+        supported: &[S],
+    ) -> Cause {
         let listed: Vec<String> = supported.iter().map(|word| wording::quoted(word.as_ref())).collect();
         let detail = if listed.is_empty() { String::new() } else { format!("supported values: {}", listed.join(", ")) };
         Cause::new(field, Reason::NotSupported, value.into(), &detail)
@@ -182,7 +186,7 @@ impl Cause {
             i64::MIN..=-1 => "value is too long".to_owned(),
             _ => format!("may not be more than {limit} bytes"),
         };
-        Cause::new(field, Reason::TooLong, Shown::OMITTED, &detail)
+        Cause::new(field, Reason::TooLong, ShownValue::OMITTED, &detail)
     }
 
     /// The list or map has more entries than allowed.
@@ -192,13 +196,13 @@ impl Cause {
             i64::MIN..=-1 => "has too many items".to_owned(),
             _ => format!("must have at most {limit} items"),
         };
-        let shown = if actual < 0 { Shown::OMITTED } else { actual.into() };
+        let shown = if actual < 0 { ShownValue::OMITTED } else { actual.into() };
         Cause::new(field, Reason::TooMany, shown, &detail)
     }
 
     /// The fault is the server's.
     pub fn internal(field: impl fmt::Display, detail: &str) -> Cause {
-        Cause::new(field, Reason::Internal, Shown::OMITTED, detail)
+        Cause::new(field, Reason::Internal, ShownValue::OMITTED, detail)
     }
 
     /// The entry of `details.causes` in a `Status`.
@@ -213,7 +217,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// All mistakes in one sentence: one stands alone, several in brackets, none twice.
+/// All mistakes in one sentence: one without brackets, several in brackets, none twice.
 pub fn summary(causes: &[Cause]) -> String {
     let mut seen = HashSet::new();
     let texts: Vec<String> = causes.iter().map(Cause::to_string).filter(|text| seen.insert(text.clone())).collect();
@@ -231,7 +235,7 @@ mod tests {
 
     #[rstest]
     #[case(Cause::invalid("spec.size", 0, "too small"), "spec.size: Invalid value: 0: too small")]
-    #[case(Cause::invalid("spec", Shown::OMITTED, "no"), "spec: Invalid value: no")]
+    #[case(Cause::invalid("spec", ShownValue::OMITTED, "no"), "spec: Invalid value: no")]
     #[case(Cause::required("spec", ""), "spec: Required value")]
     #[case(Cause::not_supported("kind", "x", &["a", "b"]), "kind: Unsupported value: \"x\": supported values: \"a\", \"b\"")]
     #[case(Cause::too_many("l", 4, 3), "l: Too many: 4: must have at most 3 items")]

@@ -1,4 +1,4 @@
-//! Columns of tables: which value of an object a column shows, and how.
+//! Table columns: the value of an object that a column shows, and its format.
 
 use serde_json::{Number, Value};
 

@@ -1,7 +1,7 @@
-//! Which old value a new one takes the place of.
+//! Correlation of new values with the old values that they replace.
 //!
 //! Old and new values belong together by field name, by map key and by the keys of a keyed list; elements of other
-//! lists have no past. What did not change is not judged anew, so that a schema can become stricter without making
+//! lists have no past. What did not change is not checked again, so that a schema can become stricter without making
 //! every object that is already there impossible to edit.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub(crate) struct OldElements<'v> {
     by_key: HashMap<ElementKey<'v>, &'v Value>,
 }
 
-/// What an element is told apart by.
+/// The key that identifies an element.
 #[derive(PartialEq, Eq, Hash)]
 enum ElementKey<'v> {
     /// The one key of most lists, a text.

@@ -1,4 +1,4 @@
-//! All checks of a custom resource together, in the order of the real API server.
+//! Validation of a custom resource: all checks, in the order of the real API server.
 
 use serde_json::Value;
 
@@ -19,9 +19,9 @@ pub struct CustomResource<'a> {
     pub scale: Option<&'a Scale>,
 }
 
-/// What there is to say about an object.
+/// The result of validating an object.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Verdict {
+pub struct ValidationResult {
     /// What is wrong with it.
     pub mistakes: Vec<Cause>,
     /// What was wrong before and may stay so, but should be known.
@@ -31,7 +31,7 @@ pub struct Verdict {
 impl CustomResource<'_> {
     /// Judges an object, new or as a change of an old one. `metadata` is what is wrong with its metadata, which is
     /// judged like that of any object, elsewhere.
-    pub fn mistakes(self, object: &Value, old: Option<&Value>, metadata: Vec<Cause>) -> Verdict {
+    pub fn mistakes(self, object: &Value, old: Option<&Value>, metadata: Vec<Cause>) -> ValidationResult {
         let mut found = metadata;
         found.extend(validate(self.schema, object, old, ""));
         if let Some(scale) = self.scale {
@@ -43,7 +43,7 @@ impl CustomResource<'_> {
     }
 
     /// Judges a change of the status alone.
-    pub fn status_mistakes(self, object: &Value, old: &Value, metadata: Vec<Cause>) -> Verdict {
+    pub fn status_mistakes(self, object: &Value, old: &Value, metadata: Vec<Cause>) -> ValidationResult {
         let mut found = metadata;
         if let (Some(schema), Some(status)) = (self.schema.property("status"), object.get("status")) {
             found.extend(validate(schema, status, old.get("status"), "status"));
@@ -54,7 +54,7 @@ impl CustomResource<'_> {
         self.lists_and_rules(object, Some(old), found)
     }
 
-    fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> Verdict {
+    fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> ValidationResult {
         let mut warnings = Vec::new();
         let twice = duplicates(self.schema, object);
         // An object that had duplicates before may keep them.
@@ -62,7 +62,7 @@ impl CustomResource<'_> {
             found.extend(twice);
         }
         if !self.schema.has_rules {
-            return Verdict { mistakes: found, warnings };
+            return ValidationResult { mistakes: found, warnings };
         }
         if found.iter().any(is_blocking) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing \
@@ -73,7 +73,7 @@ impl CustomResource<'_> {
             found.extend(mistakes);
             warnings.extend(excused.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
         }
-        Verdict { mistakes: found, warnings }
+        ValidationResult { mistakes: found, warnings }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Fills in what an object leaves out.
+//! Defaulting: fills in the fields that an object leaves out.
 
 use serde_json::{Map, Value};
 

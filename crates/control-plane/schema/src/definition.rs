@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what is filled in, and whether one is acceptable.
+//! CustomResourceDefinitions: defaulting and validation.
 //!
 //! - Schemas, subresources, columns and selectable fields that are the same in all versions are judged once, and
 //!   causes then name the place where older forms of definitions had them: `spec.validation`, `spec.subresources`.
@@ -118,14 +118,14 @@ pub fn status_mistakes(definition: &Value) -> Vec<Cause> {
     found
 }
 
-/// What is odd about a definition, unless it was so before: formats that nobody checks, and sets of what has no order
+/// Warnings about a definition, unless it had them before: formats that are not checked, and sets of what has no order
 /// of its own.
 pub fn definition_warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
-    let known: BTreeSet<String> = old.map(oddities).unwrap_or_default().into_iter().collect();
-    oddities(definition).into_iter().filter(|said| !known.contains(said)).collect()
+    let known: BTreeSet<String> = old.map(warnings).unwrap_or_default().into_iter().collect();
+    warnings(definition).into_iter().filter(|warning| !known.contains(warning)).collect()
 }
 
-fn oddities(definition: &Value) -> Vec<String> {
+fn warnings(definition: &Value) -> Vec<String> {
     let versions =
         definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let schemas = || versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
@@ -358,7 +358,7 @@ impl Requirements {
             many_fields: unchanged("selectableFields", &|old| {
                 old.get("selectableFields")
                     .and_then(Value::as_array)
-                    .is_some_and(|fields| fields.len() > spec::MOST_FIELDS)
+                    .is_some_and(|fields| fields.len() > spec::MAX_SELECTABLE_FIELDS)
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! Schemas that refer to each other, kept in one arena.
+//! Documents: schemas that refer to each other, kept in one arena.
 //!
 //! - Nodes name each other by number, so a definition that contains itself (a schema of schemas) is nothing special.
 //! - A [`Schema`] is a place in a document: copying it is free, and following a property needs no reference counting.
@@ -23,7 +23,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The schema that a definition's name stands for.
+    /// The schema of a definition by name.
     pub fn named(&self, name: &str) -> Option<Schema<'_>> {
         self.names.get(name).map(|id| self.at(*id))
     }
@@ -84,7 +84,7 @@ impl<'a> Schema<'a> {
     pub fn additional(self) -> Option<Schema<'a>> {
         match self.node().additional {
             Additional::Described(id) => Some(self.document.at(id)),
-            Additional::Unsaid | Additional::Anything | Additional::Nothing => None,
+            Additional::Unspecified | Additional::Anything | Additional::Nothing => None,
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Schema<'a> {
         self.node().logic.as_ref()?.not.map(|id| self.document.at(id))
     }
 
-    /// What is needed to run the rules that stand here.
+    /// What is needed to run the rules of this schema.
     pub(crate) fn rule_set(self) -> Option<&'a RuleSet> {
         self.document.rule_sets.get(&self.id)
     }

@@ -1,4 +1,4 @@
-//! Whether a text is a duration: `1h30m`, or a looser `2 weeks`.
+//! Duration format: `1h30m`, or a looser `2 weeks`.
 
 /// Units of the loose form. The last spelling of each is a beginning: `hours` is `hour`.
 const LOOSE_UNITS: [&[&str]; 8] = [

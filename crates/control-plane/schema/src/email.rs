@@ -1,6 +1,6 @@
-//! Whether a text is an e-mail address, with or without a display name.
+//! E-mail address format, with or without a display name.
 //!
-//! Differs: comments in parentheses and encoded display names are not read, because nobody writes them into objects;
+//! Differs: comments in parentheses and encoded display names are not read, because they do not occur in objects;
 //! such addresses are refused.
 
 pub(crate) fn is_address(text: &str) -> bool {

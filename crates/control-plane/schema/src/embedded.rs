@@ -1,4 +1,4 @@
-//! Objects inside objects: `x-kubernetes-embedded-resource`.
+//! Embedded resources: objects inside objects, `x-kubernetes-embedded-resource`.
 
 use serde_json::{Map, Value};
 

@@ -277,7 +277,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && is_time(time)
 }
 
-/// `10:00:00.5+02:00`. Any one character may stand before the fraction.
+/// `10:00:00.5+02:00`. Any one character is accepted before the fraction.
 fn is_time(text: &str) -> bool {
     let is_number = |at: usize, most: u8| match text.as_bytes().get(at..at + 2) {
         Some([tens, ones]) if tens.is_ascii_digit() && ones.is_ascii_digit() => {

@@ -1,4 +1,4 @@
-//! Paths into objects in the dialect of Kubernetes: `.status.conditions[?(@.type=="Ready")].status`.
+//! JSONPath in the dialect of Kubernetes: `.status.conditions[?(@.type=="Ready")].status`.
 //!
 //! Fields, wildcards, indices, slices, unions, filters and descent are known. What is missing in an object is no
 //! mistake; it is not found.
@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 /// How deep filters and unions may nest.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A path that was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +58,7 @@ enum Operator {
     Unknown,
 }
 
-type Found<'v> = Vec<Cow<'v, Value>>;
+type Matches<'v> = Vec<Cow<'v, Value>>;
 
 impl JsonPath {
     /// Reads a path.
@@ -71,16 +71,16 @@ impl JsonPath {
         self.follow(vec![Cow::Borrowed(value)])
     }
 
-    fn follow<'v>(&self, values: Found<'v>) -> Result<Found<'v>, String> {
+    fn follow<'v>(&self, values: Matches<'v>) -> Result<Matches<'v>, String> {
         self.steps.iter().try_fold(values, |values, step| step.follow(values))
     }
 }
 
 impl Step {
-    fn follow<'v>(&self, values: Found<'v>) -> Result<Found<'v>, String> {
+    fn follow<'v>(&self, values: Matches<'v>) -> Result<Matches<'v>, String> {
         let mut found = Vec::new();
         if let Step::Literal(literal) = self {
-            // A text stands for itself, a number or truth for each value.
+            // A text is one result; a number or boolean is one for each value.
             let times = if literal.is_string() { 1 } else { values.len() };
             return Ok(vec![Cow::Owned(literal.clone()); times]);
         }
@@ -134,7 +134,7 @@ fn children(value: Cow<'_, Value>) -> Vec<Cow<'_, Value>> {
 }
 
 /// A value with children, then the same of each child.
-fn descend<'v>(value: Cow<'v, Value>, found: &mut Found<'v>) {
+fn descend<'v>(value: Cow<'v, Value>, found: &mut Matches<'v>) {
     let inside = children(value.clone());
     if !inside.is_empty() {
         found.push(value);
@@ -142,11 +142,11 @@ fn descend<'v>(value: Cow<'v, Value>, found: &mut Found<'v>) {
     }
 }
 
-fn elements<'v>(value: Cow<'v, Value>, purpose: &str) -> Result<Found<'v>, String> {
+fn elements<'v>(value: Cow<'v, Value>, purpose: &str) -> Result<Matches<'v>, String> {
     if value.is_array() { Ok(children(value)) } else { Err(format!("{value} is not array or slice{purpose}")) }
 }
 
-fn slice(value: Cow<'_, Value>, start: Option<i64>, end: End, step: Option<i64>) -> Result<Found<'_>, String> {
+fn slice(value: Cow<'_, Value>, start: Option<i64>, end: End, step: Option<i64>) -> Result<Matches<'_>, String> {
     if value.is_null() {
         return Ok(Vec::new());
     }
@@ -182,7 +182,7 @@ fn filter<'v>(
     value: Cow<'v, Value>,
     left: &JsonPath,
     compare: Option<&(Operator, JsonPath)>,
-    found: &mut Found<'v>,
+    found: &mut Matches<'v>,
 ) -> Result<(), String> {
     for item in elements(value, " and cannot be filtered")? {
         let lefts = left.follow(vec![item.clone()]);
@@ -252,7 +252,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn path(mut self, depth: usize) -> Result<JsonPath, String> {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Err(format!("path nests too deeply: {}", self.source));
         }
         let mut steps = Vec::new();

@@ -30,9 +30,9 @@ mod uri;
 mod validation;
 mod wording;
 
-pub use cause::{Cause, Reason, Shown, summary};
+pub use cause::{Cause, Reason, ShownValue, summary};
 pub use column::{Column, age};
-pub use custom_resource::{CustomResource, Verdict};
+pub use custom_resource::{CustomResource, ValidationResult};
 pub use defaults::{apply_defaults, drop_nulls, fill};
 pub use definition::{
     default_definition, definition_mistakes, definition_warnings, remember_stored_version, status_mistakes,

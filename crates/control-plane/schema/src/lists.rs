@@ -1,4 +1,4 @@
-//! Elements of sets and keyed lists that are there twice.
+//! Duplicates in sets and keyed lists.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::path::Path;
 use crate::wording;
 
 /// Up to here comparing all with all is faster than anything clever.
-const SHORT: usize = 40;
+const MAX_PAIRWISE: usize = 40;
 
 /// Finds what is there twice in sets and keyed lists, anywhere in a value.
 pub fn duplicates(schema: Schema<'_>, value: &Value) -> Vec<Cause> {
@@ -87,7 +87,7 @@ fn are_different(keys: &[Box<str>], items: &[Value]) -> bool {
         })
     };
     let simple = |value: &Value| value.is_string() || value.is_i64();
-    items.len() <= SHORT
+    items.len() <= MAX_PAIRWISE
         && items.iter().all(|item| keys.iter().all(|key| item.get(&**key).is_none_or(simple)))
         && (1..items.len()).all(|index| !items[..index].iter().any(|other| is_same_element(other, &items[index])))
 }
@@ -102,7 +102,7 @@ fn repeated<'v>(items: impl ExactSizeIterator<Item = &'v Value>) -> Vec<usize> {
     for (index, item) in items.enumerate() {
         let alike = seen.entry(wording::json(item)).or_default();
         let is_compound = item.is_object() || item.is_array();
-        // Compounds are told apart by their text, scalars by their value as well: `1` and `1.0` look the same.
+        // Compounds are distinguished by their text, scalars by their value as well: `1` and `1.0` look the same.
         match alike.iter_mut().find(|(other, _)| is_compound || is_same(other, item)) {
             Some((_, count)) => {
                 *count += 1;

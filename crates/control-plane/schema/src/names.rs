@@ -1,4 +1,4 @@
-//! Rules for names, and what to say when one is broken.
+//! Name rules, and the messages for violations.
 //!
 //! Each function returns the sentences of the rules that a text breaks; none means that it is fine.
 
@@ -124,7 +124,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     broken
 }
 
-/// A name that can stand between two slashes of a URL path.
+/// A name that is one segment of a URL path.
 pub fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];

@@ -1,4 +1,4 @@
-//! What one schema says about one value.
+//! Schema nodes: the keywords of one schema.
 
 use serde_json::Value;
 
@@ -22,12 +22,12 @@ pub enum Type {
     Boolean,
 }
 
-/// What may stand beside the declared properties.
+/// Properties that are allowed beside the declared ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Additional {
     /// The schema does not say: keys that are not declared are unknown.
     #[default]
-    Unsaid,
+    Unspecified,
     /// `additionalProperties: true`.
     Anything,
     /// `additionalProperties: false`.
@@ -44,7 +44,7 @@ pub enum ListKind {
     Atomic,
     /// Each scalar is its own element, at most once.
     Set,
-    /// Elements are told apart by the values of these keys.
+    /// Elements are identified by the values of these keys.
     Map(Box<[Box<str>]>),
 }
 
@@ -65,7 +65,7 @@ pub struct Patching {
     pub merges: bool,
     /// Keys that the patch does not name are dropped, `retainKeys`.
     pub retains_keys: bool,
-    /// The key by which elements of a merged list are told apart; none for lists of scalars.
+    /// The key that identifies elements of a merged list; none for lists of scalars.
     pub merge_key: Option<Box<str>>,
 }
 

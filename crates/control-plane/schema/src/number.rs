@@ -1,4 +1,4 @@
-//! Bounds of numbers.
+//! Validation of numbers against type, format and bounds.
 //!
 //! Whole numbers are compared as 64-bit integers and bounds are cut to whole ones for that, as the original does:
 //! `minimum: 0.5` lets a whole `0` pass. Fractions are compared as they are.
@@ -8,12 +8,12 @@ use serde_json::{Number, Value};
 use crate::node::{Limits, Type};
 use crate::wording;
 
-/// Beyond this a number can no longer tell neighbours apart, and nothing is called whole.
-const LARGEST_WHOLE: f64 = 9_007_199_254_740_991.0;
+/// Beyond 2^53 neighbouring integers are not distinct as floats, and no number counts as whole.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// Whether a fraction is, for all purposes, none.
 pub(crate) fn is_whole(number: f64) -> bool {
-    if !number.is_finite() || number.abs() > LARGEST_WHOLE {
+    if !number.is_finite() || number.abs() > MAX_SAFE_INTEGER {
         return false;
     }
     let rounded = number.round();
@@ -21,7 +21,7 @@ pub(crate) fn is_whole(number: f64) -> bool {
 }
 
 /// What is wrong with a number.
-pub(crate) enum Found {
+pub(crate) enum NumberMistake {
     /// The value, or a bound, does not fit its type.
     OutOfRange { what: &'static str },
     /// `multipleOf` cannot be checked.
@@ -68,11 +68,11 @@ impl Numeric {
 }
 
 impl NumberChecks<'_> {
-    pub(crate) fn run(&self, value: &Value) -> Vec<Found> {
+    pub(crate) fn run(&self, value: &Value) -> Vec<NumberMistake> {
         let number = Numeric::of(value);
         let mut found = Vec::new();
         if !self.fits(number) {
-            found.push(Found::OutOfRange { what: "Checked" });
+            found.push(NumberMistake::OutOfRange { what: "Checked" });
         }
         let Some(limits) = self.limits else { return found };
         let float = |number: &Number| number.as_f64().unwrap_or(0.0);
@@ -107,11 +107,11 @@ impl NumberChecks<'_> {
     }
 
     /// Compares as whole numbers where value and bound are such; else as floats.
-    fn bound(&self, number: Numeric, limit: f64, excluded: bool, is_minimum: bool, found: &mut Vec<Found>) {
+    fn bound(&self, number: Numeric, limit: f64, excluded: bool, is_minimum: bool, found: &mut Vec<NumberMistake>) {
         let limit_fits = self.fits(Numeric::Float(limit));
         if !limit_fits {
             let what = if is_minimum { "Minimum boundary" } else { "Maximum boundary" };
-            found.push(Found::OutOfRange { what });
+            found.push(NumberMistake::OutOfRange { what });
         }
         let (order, limit_text, shown) = match number {
             // Differs: a bound beyond 64 bits is the largest whole number here; there it turns into the smallest on
@@ -128,14 +128,17 @@ impl NumberChecks<'_> {
         let (broken, direction) = if is_minimum { (order.is_lt(), "greater") } else { (order.is_gt(), "less") };
         if broken || (excluded && order.is_eq()) {
             let or_equal = if excluded { "" } else { " or equal to" };
-            found.push(Found::Broken { sentence: format!("should be {direction} than{or_equal} {limit_text}"), shown });
+            found.push(NumberMistake::Broken {
+                sentence: format!("should be {direction} than{or_equal} {limit_text}"),
+                shown,
+            });
         }
     }
 
-    fn multiple(&self, number: Numeric, factor: f64, found: &mut Vec<Found>) {
+    fn multiple(&self, number: Numeric, factor: f64, found: &mut Vec<NumberMistake>) {
         let factor_fits = self.fits(Numeric::Float(factor));
         if !factor_fits {
-            found.push(Found::OutOfRange { what: "MultipleOf" });
+            found.push(NumberMistake::OutOfRange { what: "MultipleOf" });
         }
         let (is_positive, is_multiple, factor_text, shown) = match number {
             Numeric::Whole(whole) if factor_fits => {
@@ -149,9 +152,9 @@ impl NumberChecks<'_> {
             }
         };
         if !is_positive {
-            found.push(Found::FactorNotPositive { factor: factor_text });
+            found.push(NumberMistake::FactorNotPositive { factor: factor_text });
         } else if !is_multiple {
-            found.push(Found::Broken { sentence: format!("should be a multiple of {factor_text}"), shown });
+            found.push(NumberMistake::Broken { sentence: format!("should be a multiple of {factor_text}"), shown });
         }
     }
 }

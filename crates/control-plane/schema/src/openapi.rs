@@ -1,4 +1,4 @@
-//! OpenAPI v3 documents: what clients read about kinds and what can be done with them.
+//! OpenAPI v3 documents: schemas of kinds and operations on resources, for clients.
 //!
 //! `kubectl apply`, `explain` and `diff` read schemas from here, and whether a server checks fields from the parameters
 //! of the patch operation. Everything follows from the resources and their schemas; nothing is kept twice.
@@ -28,13 +28,9 @@ pub(crate) fn reference(name: &str) -> Value {
 /// The names by which a custom resource is known.
 #[derive(Debug, Clone, Copy)]
 pub struct CustomNames<'a> {
-    /// The group.
     pub group: &'a str,
-    /// The version.
     pub version: &'a str,
-    /// The kind.
     pub kind: &'a str,
-    /// The kind of lists.
     pub list_kind: &'a str,
     /// The name in paths.
     pub plural: &'a str,

@@ -1,11 +1,11 @@
-//! Where a value stands in its object.
+//! Paths of values in an object.
 //!
 //! A path is a chain on the stack that becomes text only when there is something to report.
 
 use std::fmt;
 
-/// The longest text of a path: whoever reads one that is longer has lost the way before.
-const LONGEST_TEXT: usize = 4096;
+/// The maximum length of a path in messages; longer ones are cut.
+const MAX_TEXT_LENGTH: usize = 4096;
 
 /// A place in an object.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +66,8 @@ impl<'a> Path<'a> {
         let mut out = String::new();
         for step in steps.into_iter().rev() {
             // Keys may be as long as the object, and every mistake below one repeats it.
-            if out.len() > LONGEST_TEXT {
-                let end = out.floor_char_boundary(LONGEST_TEXT);
+            if out.len() > MAX_TEXT_LENGTH {
+                let end = out.floor_char_boundary(MAX_TEXT_LENGTH);
                 out.truncate(end);
                 out.push('…');
                 return out;
@@ -93,7 +93,7 @@ impl<'a> Path<'a> {
 }
 
 impl fmt::Display for Path<'_> {
-    /// The path as field errors write it: map keys stand in brackets (`map[key]`).
+    /// The path as field errors write it: map keys are in brackets (`map[key]`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let out = self.text(|out, key| {
             out.push('[');

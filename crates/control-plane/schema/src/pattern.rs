@@ -2,7 +2,7 @@
 //!
 //! The two dialects look alike and differ in ways that matter: `\d` and its like are ASCII only, `[[]` is a bracket,
 //! `{` alone is a brace, `\<` is a character, `a**` is a mistake. Expressions are therefore read once, mistakes are
-//! named in the words of the original, and what is left is written anew for the matcher.
+//! named in the words of the original, and valid expressions are rewritten for the matcher.
 
 mod translation;
 

@@ -1,4 +1,4 @@
-//! Drops what a schema does not know.
+//! Pruning: drops the fields that a schema does not describe.
 
 use serde_json::Value;
 
@@ -19,14 +19,14 @@ pub struct Pruning<'a> {
 impl Pruning<'_> {
     /// Drops the unknown fields of a whole object and returns their paths, sorted.
     pub fn object(self, schema: Schema<'_>, object: &mut Value) -> Vec<String> {
-        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), said: 0 };
+        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), reported: 0 };
         walk.known(schema, object, &Path::ROOT, true);
         walk.sorted()
     }
 
     /// Drops the unknown fields of a value inside an object and returns their paths from there, sorted.
     pub fn value(self, schema: Schema<'_>, value: &mut Value) -> Vec<String> {
-        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), said: 0 };
+        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), reported: 0 };
         walk.known(schema, value, &Path::ROOT, false);
         walk.sorted()
     }
@@ -40,17 +40,17 @@ pub fn unknown_field(path: &str) -> String {
 struct Walk<'s> {
     metadata: Option<Schema<'s>>,
     dropped: Vec<String>,
-    said: usize,
+    reported: usize,
 }
 
-/// How much is said about unknown fields, in bytes. What is dropped beyond that is dropped without a word.
-const MOST_SAID: usize = 1 << 20;
+/// The maximum size of reports about unknown fields, in bytes. Beyond that fields are dropped silently.
+const MAX_REPORTED_BYTES: usize = 1 << 20;
 
 impl Walk<'_> {
     fn name(&mut self, path: &Path<'_>) {
-        if self.said < MOST_SAID {
+        if self.reported < MAX_REPORTED_BYTES {
             let text = path.dotted();
-            self.said += text.len();
+            self.reported += text.len();
             self.dropped.push(text);
         }
     }
@@ -84,8 +84,8 @@ impl Walk<'_> {
                         self.unknown(value, &path.name(key));
                         true
                     }
-                    Additional::Unsaid if schema.preserves_unknown => true,
-                    Additional::Unsaid => {
+                    Additional::Unspecified if schema.preserves_unknown => true,
+                    Additional::Unspecified => {
                         self.name(&path.name(key));
                         false
                     }
@@ -127,7 +127,7 @@ impl Walk<'_> {
                     match schema.property(key) {
                         Some(property) => self.known(property, value, &path.name(key), false),
                         None => match schema.additional {
-                            Additional::Unsaid => {}
+                            Additional::Unspecified => {}
                             _ => match schema.additional() {
                                 Some(each) => self.known(each, value, &path.name(key), false),
                                 None => self.unknown(value, &path.name(key)),

@@ -1,4 +1,4 @@
-//! Reads schemas from their JSON form: a whole OpenAPI v3 document with references, or the one schema of a
+//! Schema reader: builds documents from JSON: a whole OpenAPI v3 document with references, or the one schema of a
 //! CustomResourceDefinition's version.
 //!
 //! Reading is lenient: whether a definition is acceptable is judged elsewhere, on its JSON, because that judgement
@@ -15,7 +15,7 @@ use crate::rules::RuleSet;
 
 /// How deep schemas may nest before they are read as "anything". The JSON reader's own limit is lower; this one
 /// guards against trees that were built by hand.
-const DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 impl Document {
     /// Reads the schema of one version of a CustomResourceDefinition. The number is that of its root.
@@ -57,7 +57,7 @@ impl Document {
 
 #[derive(Default)]
 struct Reader {
-    /// Whether an object of which nothing is said may hold anything. So it is with the schemas of built-in kinds
+    /// Whether an object without declared fields may hold anything. So it is with the schemas of built-in kinds
     /// (managed fields, raw extensions); a custom resource has to ask for it.
     is_built_in: bool,
     document: Document,
@@ -72,7 +72,7 @@ impl Reader {
         id
     }
 
-    /// The number of a schema that stands inside another one.
+    /// The number of a schema inside another one.
     fn inline(&mut self, schema: &Value, depth: usize) -> NodeId {
         if let Some(target) = self.referenced(schema) {
             let siblings = schema.as_object().is_some_and(|keys| {
@@ -108,7 +108,7 @@ impl Reader {
 
     fn node(&mut self, schema: &Value, depth: usize) -> Node {
         let Some(keys) = schema.as_object() else { return Node::default() };
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Node { preserves_unknown: true, ..Node::default() };
         }
         let is_reference = self.referenced(schema).is_some();
@@ -172,7 +172,7 @@ impl Reader {
 
     fn additional(&mut self, keys: &Map<String, Value>, depth: usize) -> Additional {
         match keys.get("additionalProperties") {
-            None => Additional::Unsaid,
+            None => Additional::Unspecified,
             Some(Value::Bool(true)) => Additional::Anything,
             Some(Value::Bool(false)) => Additional::Nothing,
             Some(schema) => Additional::Described(self.inline(schema, depth + 1)),

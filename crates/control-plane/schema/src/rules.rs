@@ -1,16 +1,16 @@
-//! Rules of a schema, `x-kubernetes-validations`: compiled once, judged against values.
+//! Validation rules of a schema, `x-kubernetes-validations`: compiled once, evaluated on values.
 //!
 //! - A rule that mentions `oldSelf` runs only where there is an old value to compare with: in fields and keys of the
 //!   same name, and in elements of keyed lists; unless it says that it can do without.
 //! - A rule that does not mention it is not held against a value that did not change.
-//! - All rules together have a budget. Who uses it up is told so, and further rules are not run.
+//! - All rules together have a budget. When it is used up that is reported, and further rules are not run.
 
 use std::sync::OnceLock;
 
 use seaworthy_cel::{Bindings, Decl, Env, Program, Sizes, Type, Val};
 use serde_json::Value;
 
-use crate::cause::{Cause, Shown};
+use crate::cause::{Cause, ShownValue};
 use crate::correlation::{OldElements, is_unchanged};
 use crate::definition::{Props, follow};
 use crate::document::Schema;
@@ -18,7 +18,7 @@ use crate::node::{Rule, Type as NodeType};
 use crate::path::Path;
 
 /// The longest message that an expression may compute, in bytes.
-const MESSAGE_LENGTH: usize = 5 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
@@ -64,7 +64,7 @@ impl RuleSet {
         self.compiled.get_or_init(|| compile(&self.schema, self.is_object, rules, &|_| true)).as_ref()
     }
 
-    /// Compiles anew, for a judgement. Expressions that are stored already may use what is older or newer.
+    /// Compiles again, to validate a definition. Stored expressions may use functions of other versions.
     pub(crate) fn compile(&self, rules: &[Rule], is_stored: &dyn Fn(&str) -> bool) -> Option<Compiled> {
         compile(&self.schema, self.is_object, rules, is_stored)
     }
@@ -147,8 +147,8 @@ pub fn rule_mistakes(schema: Schema<'_>, object: &Value, old: Option<&Value>) ->
 /// The same, and beside it what is excused because it was so before.
 pub(crate) fn judge_rules(schema: Schema<'_>, object: &Value, old: Option<&Value>) -> (Vec<Cause>, Vec<Cause>) {
     let mut walk = Walk { budget: &mut Budget::full(), found: Vec::new(), excused: Vec::new() };
-    let past = old.map(|old| Pair { schema, new: object, old });
-    walk.value(schema, object, old, Past { here: past, around: None }, &Path::ROOT);
+    let past = old.map(|old| ValuePair { schema, new: object, old });
+    walk.value(schema, object, old, OldValues { here: past, around: None }, &Path::ROOT);
     (walk.found, walk.excused)
 }
 
@@ -161,13 +161,13 @@ pub(crate) fn check(
     budget: &mut Budget,
 ) -> Vec<Cause> {
     let mut walk = Walk { budget, found: Vec::new(), excused: Vec::new() };
-    walk.value(schema, value, old, Past::default(), path);
+    walk.value(schema, value, old, OldValues::default(), path);
     walk.found
 }
 
 /// A value and the one it takes the place of.
 #[derive(Clone, Copy)]
-struct Pair<'v> {
+struct ValuePair<'v> {
     schema: Schema<'v>,
     new: &'v Value,
     old: &'v Value,
@@ -175,33 +175,33 @@ struct Pair<'v> {
 
 /// What is known of a value's past: its own, or else that of the nearest value around it that has one.
 #[derive(Clone, Copy, Default)]
-struct Past<'v> {
-    here: Option<Pair<'v>>,
-    around: Option<Pair<'v>>,
+struct OldValues<'v> {
+    here: Option<ValuePair<'v>>,
+    around: Option<ValuePair<'v>>,
 }
 
-impl<'v> Past<'v> {
+impl<'v> OldValues<'v> {
     fn is_unchanged(self) -> bool {
         self.here.or(self.around).is_some_and(|pair| is_unchanged(pair.schema, pair.new, pair.old))
     }
 
-    fn field(self, key: &str) -> Past<'v> {
+    fn field(self, key: &str) -> OldValues<'v> {
         let Some(here) = self.here else { return self };
         // What an object is cannot be excused by its having been so.
         if self.around.is_none() && matches!(key, "apiVersion" | "kind") {
-            return Past::default();
+            return OldValues::default();
         }
         let child = || {
             let (new, old) = (here.new.get(key)?, here.old.as_object()?.get(key)?);
-            Some(Pair { schema: here.schema.field(key)?, new, old })
+            Some(ValuePair { schema: here.schema.field(key)?, new, old })
         };
-        Past { here: child(), around: Some(here) }
+        OldValues { here: child(), around: Some(here) }
     }
 
-    fn element(self, new: &'v Value, old: Option<&'v Value>) -> Past<'v> {
+    fn element(self, new: &'v Value, old: Option<&'v Value>) -> OldValues<'v> {
         let Some(here) = self.here else { return self };
-        let child = || Some(Pair { schema: here.schema.items()?, new, old: old? });
-        Past { here: child(), around: Some(here) }
+        let child = || Some(ValuePair { schema: here.schema.items()?, new, old: old? });
+        OldValues { here: child(), around: Some(here) }
     }
 }
 
@@ -218,7 +218,7 @@ impl Walk<'_> {
         schema: Schema<'v>,
         value: &'v Value,
         old: Option<&'v Value>,
-        past: Past<'v>,
+        past: OldValues<'v>,
         path: &Path<'_>,
     ) {
         if !schema.has_rules || value.is_null() || self.budget.is_over {
@@ -257,7 +257,7 @@ impl Walk<'_> {
         schema: Schema<'v>,
         value: &'v Value,
         old: Option<&'v Value>,
-        past: Past<'v>,
+        past: OldValues<'v>,
         path: &Path<'_>,
     ) {
         let rules = &schema.node().rules;
@@ -281,7 +281,7 @@ impl Walk<'_> {
         };
         let optional_bindings = Bindings::new().with("self", this).with("oldSelf", optional);
         for (rule, source) in compiled.rules.iter().zip(rules) {
-            let said = said(source);
+            let text = rule_text(source);
             if let Some(mistake) = &rule.mistake {
                 self.found.push(Cause::invalid(path, kind, &format!("rule compile error: {mistake}")));
                 continue;
@@ -304,7 +304,7 @@ impl Walk<'_> {
                 Err(error) if error.is_over_budget() => {
                     let error = error.message();
                     let detail = format!(
-                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {said}"
+                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {text}"
                     );
                     self.found.push(Cause::invalid(path, kind, &detail));
                     self.budget.is_over = true;
@@ -315,10 +315,10 @@ impl Walk<'_> {
                     let detail = if error.starts_with("no such overload") {
                         format!(
                             "'{error}': call arguments did not match a supported operator, function or macro signature \
-                             for rule: {said}"
+                             for rule: {text}"
                         )
                     } else {
-                        format!("{error} evaluating rule: {said}")
+                        format!("{error} evaluating rule: {text}")
                     };
                     self.found.push(Cause::invalid(path, kind, &detail));
                     continue;
@@ -340,10 +340,10 @@ impl Walk<'_> {
             };
             let detail = message.unwrap_or_else(|| match source.message.as_deref().filter(|text| !text.is_empty()) {
                 Some(message) => message.trim().to_owned(),
-                None => format!("failed rule: {said}"),
+                None => format!("failed rule: {text}"),
             });
             let shown = match value {
-                _ if matches!(schema.kind, Some(NodeType::Object | NodeType::Array)) => Shown::OMITTED,
+                _ if matches!(schema.kind, Some(NodeType::Object | NodeType::Array)) => ShownValue::OMITTED,
                 value => value.into(),
             };
             let field = blamed(rule, path).unwrap_or(*path);
@@ -373,7 +373,7 @@ impl Walk<'_> {
         match outcome {
             Ok(Val::String(text)) => {
                 let text = text.trim();
-                let is_fit = !text.is_empty() && text.len() <= MESSAGE_LENGTH && !text.contains('\n');
+                let is_fit = !text.is_empty() && text.len() <= MAX_MESSAGE_LENGTH && !text.contains('\n');
                 Ok(is_fit.then(|| text.to_owned()))
             }
             Ok(_) => Ok(None),
@@ -395,7 +395,7 @@ fn blamed<'p>(rule: &'p CompiledRule, path: &'p Path<'p>) -> Option<Path<'p>> {
 }
 
 /// A rule in a sentence: its message, or itself.
-fn said(rule: &Rule) -> &str {
+fn rule_text(rule: &Rule) -> &str {
     rule.message.as_deref().filter(|message| !message.is_empty()).unwrap_or(&rule.rule).trim()
 }
 

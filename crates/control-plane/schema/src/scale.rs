@@ -1,4 +1,4 @@
-//! The scale of a custom resource: where its replicas and its selector are.
+//! Scale subresource of a custom resource: the paths of its replicas and its selector.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! Whether a text is a URI that a request line may carry: absolute, or an absolute path.
+//! URI format: a URI that a request line may carry, absolute or an absolute path.
 
 use std::net::Ipv6Addr;
 
-/// Where a text stands decides which characters it may have.
+/// The component of a URI decides which characters are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UriComponent {
     Path,
     User,
     Host,
@@ -31,7 +31,7 @@ pub(crate) fn is_request_uri(text: &str) -> bool {
         }
         path = &after[end..];
     }
-    is_escaped_well(path, Part::Path)
+    is_escaped_well(path, UriComponent::Path)
 }
 
 /// The scheme, if there is one, and what follows it. An empty one is a mistake.
@@ -55,7 +55,7 @@ fn is_authority(text: &str) -> bool {
     };
     let user_is_fine = user.is_none_or(|user| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
-        user.bytes().all(allowed) && is_escaped_well(user, Part::User)
+        user.bytes().all(allowed) && is_escaped_well(user, UriComponent::User)
     });
     user_is_fine && is_host(host)
 }
@@ -70,10 +70,10 @@ fn is_host(text: &str) -> bool {
         return is_port(port) && zone.is_none_or(|zone| !zone.is_empty()) && address.parse::<Ipv6Addr>().is_ok();
     }
     let port_is_fine = text.find(':').is_none_or(|colon| is_port(&text[colon..]));
-    port_is_fine && is_escaped_well(text, Part::Host)
+    port_is_fine && is_escaped_well(text, UriComponent::Host)
 }
 
-fn is_escaped_well(text: &str, part: Part) -> bool {
+fn is_escaped_well(text: &str, part: UriComponent) -> bool {
     let bytes = text.as_bytes();
     let mut index = 0;
     while index < bytes.len() {
@@ -84,13 +84,13 @@ fn is_escaped_well(text: &str, part: Part) -> bool {
                     return false;
                 }
                 // In a host, escapes are for characters beyond ASCII.
-                if part == Part::Host && digits[0] < b'8' && digits != b"25" {
+                if part == UriComponent::Host && digits[0] < b'8' && digits != b"25" {
                     return false;
                 }
                 index += 3;
                 continue;
             }
-            byte if part == Part::Host
+            byte if part == UriComponent::Host
                 && byte.is_ascii()
                 && !byte.is_ascii_alphanumeric()
                 && !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) =>

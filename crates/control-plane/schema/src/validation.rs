@@ -1,4 +1,4 @@
-//! Checks a value against its schema.
+//! Validation of a value against its schema.
 //!
 //! - Every mistake is reported, each in the words of the real API server.
 //! - On an update, a part that did not change is not reported again: see [`crate::correlation`].
@@ -14,7 +14,7 @@ use crate::correlation::{OldElements, is_same, is_unchanged, old_field};
 use crate::document::Schema;
 use crate::format::{TextFormat, is_checked};
 use crate::node::{Additional, Limits, Type};
-use crate::number::{Found, NumberChecks};
+use crate::number::{NumberChecks, NumberMistake};
 use crate::path::Path;
 use crate::wording;
 
@@ -22,7 +22,7 @@ use crate::wording;
 ///
 /// `base` is the place of the value in its object, empty for the object itself; messages are worded from the value.
 pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &str) -> Vec<Cause> {
-    let mut walk = Walk { base, findings: Vec::new(), said: 0, is_default: false };
+    let mut walk = Walk { base, findings: Vec::new(), reported: 0, is_default: false };
     walk.value(schema, value, None, &Path::ROOT);
     // Old values matter only when there is something to excuse, which is rare.
     if let Some(old) = old.filter(|_| !walk.findings.is_empty()) {
@@ -34,25 +34,25 @@ pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &s
 
 /// Checks a default against its schema.
 pub(crate) fn validate_default(schema: Schema<'_>, value: &Value, base: &str) -> Vec<Cause> {
-    let mut walk = Walk { base, findings: Vec::new(), said: 0, is_default: true };
+    let mut walk = Walk { base, findings: Vec::new(), reported: 0, is_default: true };
     walk.value(schema, value, None, &Path::ROOT);
     walk.causes()
 }
 
-/// A mistake and the sentence by which it is told apart from others.
-struct Finding {
+/// A mistake and the sentence that identifies it.
+struct Mistake {
     text: String,
     cause: Cause,
 }
 
-/// How much is said about one value, in bytes: a short one can have many mistakes behind a long path.
-const MOST_SAID: usize = 1 << 20;
+/// The maximum size of reports about one value, in bytes: a short one can have many mistakes behind a long path.
+const MAX_REPORTED_BYTES: usize = 1 << 20;
 
 struct Walk<'b> {
     base: &'b str,
-    findings: Vec<Finding>,
-    /// How much they say, in bytes.
-    said: usize,
+    findings: Vec<Mistake>,
+    /// The size of their texts, in bytes.
+    reported: usize,
     /// In defaults, the original does not look at the type of int-or-string and takes every format for what it says.
     is_default: bool,
 }
@@ -86,20 +86,20 @@ impl Walk<'_> {
 
     /// A mistake with a place. The sentence begins with the place and where it was found.
     fn report(&mut self, path: &str, sentence: String, cause: impl FnOnce(String, &str) -> Cause) {
-        if self.said > MOST_SAID {
-            // It counts all the same, and all of them are told as one.
+        if self.reported > MAX_REPORTED_BYTES {
+            // It still counts, and all of them are reported as one.
             return self.report_plain("there are more mistakes than can be listed".to_owned());
         }
         let text = format!("{path} in body {sentence}");
-        self.said += text.len();
+        self.reported += text.len();
         let cause = cause(self.field(path), &text);
-        self.findings.push(Finding { text, cause });
+        self.findings.push(Mistake { text, cause });
     }
 
-    /// A mistake that is said of the value as a whole.
+    /// A mistake of the value as a whole.
     fn report_plain(&mut self, text: String) {
         let cause = Cause::invalid(self.field(""), "", &text);
-        self.findings.push(Finding { text, cause });
+        self.findings.push(Mistake { text, cause });
     }
 
     fn report_type(&mut self, path: &Path<'_>, wanted: &str, found: &str) {
@@ -228,20 +228,20 @@ impl Walk<'_> {
         };
         for found in checks.run(value) {
             match found {
-                Found::OutOfRange { what } => {
+                NumberMistake::OutOfRange { what } => {
                     let kind = if kind == Some(Type::Integer) { "integer" } else { "number" };
                     let form =
                         checks.format.map_or("(default format)".to_owned(), |format| format!("with format {format}"));
                     self.report_plain(format!("{what} value must be of type {kind} {form} in {}", path.dotted()));
                 }
-                Found::FactorNotPositive { factor } => {
+                NumberMistake::FactorNotPositive { factor } => {
                     let text = format!("factor MultipleOf declared for {} must be positive: {factor}", path.dotted());
-                    let shown = crate::cause::Shown::raw(factor);
+                    let shown = crate::cause::ShownValue::raw(factor);
                     let cause = Cause::invalid(self.field(&path.dotted()), shown, &text);
-                    self.findings.push(Finding { text, cause });
+                    self.findings.push(Mistake { text, cause });
                 }
-                Found::Broken { sentence, shown } => {
-                    let shown = crate::cause::Shown::raw(shown);
+                NumberMistake::Broken { sentence, shown } => {
+                    let shown = crate::cause::ShownValue::raw(shown);
                     self.report(&path.dotted(), sentence, |field, detail| Cause::invalid(field, shown, detail));
                 }
             }
@@ -318,7 +318,7 @@ impl Walk<'_> {
             } else if schema.additional == Additional::Nothing {
                 let text = format!("{}.{key} in body is a forbidden property", path.dotted());
                 let cause = Cause::invalid(self.field(&path.dotted()), key, &text);
-                self.findings.push(Finding { text, cause });
+                self.findings.push(Mistake { text, cause });
             }
         }
         for name in &schema.required {
@@ -392,8 +392,8 @@ impl Walk<'_> {
         value: &Value,
         path: &Path<'_>,
         stop_at_first: bool,
-    ) -> (usize, Option<(u64, Vec<Finding>)>, Option<(u64, Vec<Finding>)>) {
-        let (mut valid, mut first, mut best) = (0, None, None::<(u64, Vec<Finding>)>);
+    ) -> (usize, Option<(u64, Vec<Mistake>)>, Option<(u64, Vec<Mistake>)>) {
+        let (mut valid, mut first, mut best) = (0, None, None::<(u64, Vec<Mistake>)>);
         for alternative in alternatives {
             let (count, findings) = self.attempt(alternative, value, path);
             if findings.is_empty() {
@@ -409,13 +409,13 @@ impl Walk<'_> {
         (valid, first, best)
     }
 
-    fn attempt(&mut self, schema: Schema<'_>, value: &Value, path: &Path<'_>) -> (u64, Vec<Finding>) {
+    fn attempt(&mut self, schema: Schema<'_>, value: &Value, path: &Path<'_>) -> (u64, Vec<Mistake>) {
         let kept = std::mem::take(&mut self.findings);
         let count = self.value(schema, value, None, path);
         (count, std::mem::replace(&mut self.findings, kept))
     }
 
-    fn keep(&mut self, attempt: Option<(u64, Vec<Finding>)>) -> u64 {
+    fn keep(&mut self, attempt: Option<(u64, Vec<Mistake>)>) -> u64 {
         let Some((count, findings)) = attempt else { return 0 };
         self.findings.extend(findings);
         count

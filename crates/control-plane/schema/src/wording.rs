@@ -1,4 +1,4 @@
-//! Values as the real API server writes them into its messages.
+//! Message formatting: values as the real API server writes them into its messages.
 //!
 //! Clients show these texts and tests compare them, so quoting, the escapes inside JSON and the form of numbers are
 //! part of the interface.
@@ -89,7 +89,7 @@ fn plain(number: f64) -> String {
     if number == 0.0 && number.is_sign_negative() { "-0".to_owned() } else { format!("{number}") }
 }
 
-/// A number as it stands in an object: whole ones stay whole.
+/// A number as it is written in an object: whole ones stay whole.
 pub(crate) fn number(number: &Number) -> String {
     match number.as_i64() {
         Some(whole) => whole.to_string(),

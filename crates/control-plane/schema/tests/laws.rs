@@ -1,4 +1,4 @@
-//! What holds for every schema and every object, sensible or not.
+//! Properties of every schema and every object, sensible or not.
 #![allow(clippy::unwrap_used)]
 
 use proptest::collection::{btree_map, vec};
@@ -112,7 +112,7 @@ fn object() -> impl Strategy<Value = Value> {
     btree_map("[a-d]", anything(), 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// Whether all elements of keyed lists can be told apart; those that cannot have no past.
+/// Whether all elements of keyed lists have distinct keys; only those are correlated with old values.
 fn has_all_keys(schema: &Value, value: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| {
@@ -216,7 +216,7 @@ fn many_mistakes_behind_a_long_key_are_told_within_bounds() {
     let (document, root) = Document::of_custom_resource(&schema);
     let object = json!({"spec": {"k".repeat(1 << 20): vec![0; 20_000]}});
     let causes = validate(document.at(root), &object, None, "");
-    let said: usize = causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum();
-    assert!(said < 8 << 20, "{said} bytes");
+    let reported: usize = causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum();
+    assert!(reported < 8 << 20, "{reported} bytes");
     assert!(causes.last().unwrap().message.contains("more mistakes than can be listed"), "{:?}", causes.last());
 }

@@ -1,4 +1,4 @@
-//! What the real implementation answered to generated schemas and objects, and what this crate answers.
+//! Compares with recorded answers of the real implementation to generated schemas and objects.
 //!
 //! Each line of a recording is one case. Fields that are missing are equal to the input, or empty.
 #![allow(clippy::unwrap_used)]

@@ -148,7 +148,7 @@ fn edited(mut object: Value, operation: &Value) -> Option<Value> {
 }
 
 /// Causes by field and reason, as the comparison has them.
-fn told(causes: impl IntoIterator<Item = (String, String, String)>) -> Vec<(String, String, String)> {
+fn sorted(causes: impl IntoIterator<Item = (String, String, String)>) -> Vec<(String, String, String)> {
     let mut all: Vec<_> = causes.into_iter().collect();
     all.sort();
     all
@@ -201,10 +201,10 @@ fn answers_are_those_of_the_real_server(#[case] name: &str, #[case] refusals: us
                 refused += 1;
                 let Some(wanted) = want["body"]["details"]["causes"].as_array() else { continue };
                 let text = |cause: &Value, key: &str| cause[key].as_str().unwrap().to_owned();
-                let wanted = told(
+                let wanted = sorted(
                     wanted.iter().map(|cause| (text(cause, "field"), text(cause, "reason"), text(cause, "message"))),
                 );
-                let ours = told(
+                let ours = sorted(
                     causes
                         .iter()
                         .map(|cause| (cause.field.clone(), cause.reason.as_str().to_owned(), cause.message.clone())),

@@ -1,11 +1,11 @@
-//! What a caller asks to be written, and the answer.
+//! [`Change`]: a requested write of one object, and the result of a commit.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Body, Key, Record};
 
-/// What must be true of an object for a change to be made.
+/// The precondition of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// There is no such object.
@@ -30,19 +30,10 @@ impl fmt::Display for Expect {
 #[derive(Clone, Debug)]
 pub enum Change {
     /// Create the object or replace its state.
-    Put {
-        /// Which object.
-        key: Key,
-        /// What must hold.
-        expected: Expect,
-        /// The new state.
-        body: Body,
-    },
+    Put { key: Key, expected: Expect, body: Body },
     /// Remove the object.
     Delete {
-        /// Which object.
         key: Key,
-        /// What must hold.
         expected: Expect,
         /// The last state, which the deletion's event carries.
         body: Body,
@@ -69,7 +60,7 @@ impl Change {
         }
     }
 
-    /// Whether the change may be made to what is there.
+    /// Whether the expectation of the change is met by the current state.
     pub(crate) fn is_met_by(&self, found: Option<&Arc<Record>>) -> bool {
         match (self.expected(), found) {
             (Expect::Absent, None) => matches!(self, Change::Put { .. }),
@@ -81,7 +72,7 @@ impl Change {
     }
 }
 
-/// The answer to a commit: it is on disk and visible to every read that starts from now on.
+/// The result of a commit: it is on disk and visible to every read that starts from now on.
 #[derive(Clone, Debug)]
 pub struct Committed {
     /// The revision of the last change (of the store, if there was none).
@@ -90,34 +81,21 @@ pub struct Committed {
     pub records: Vec<Arc<Record>>,
 }
 
-/// Why nothing of a commit was done.
+/// Why a commit failed as a whole.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
     /// An object is not as expected.
     #[error("{key}: expected {expected}, found {}", found.as_ref().map_or("none".to_owned(), |found| format!("revision {}", found.revision)))]
-    Conflict {
-        /// Which object.
-        key: Key,
-        /// What the change expected.
-        expected: Expect,
-        /// What is there.
-        found: Option<Arc<Record>>,
-    },
+    Conflict { key: Key, expected: Expect, found: Option<Arc<Record>> },
     /// A change that can never be stored.
     #[error("{key}: {reason}")]
-    Invalid {
-        /// Which object.
-        key: Key,
-        /// What is wrong with the change.
-        reason: String,
-    },
-    /// The disk refused. Reads go on, and the next commit tries again. If the whole program crashes before a commit
-    /// succeeds, this one may turn out to be there, complete.
+    Invalid { key: Key, reason: String },
+    /// The write failed. Reads continue, and the next commit retries. If the process crashes before a commit succeeds, this
+    /// one may turn out to be on disk, complete.
     #[error("the store cannot write: {cause}")]
     Unavailable {
-        /// What the disk said.
         cause: Arc<str>,
-        /// Whether there is no room left, which somebody has to make.
+        /// Whether there is no space left, which a user has to free.
         is_full: bool,
     },
     /// The store was closed.

@@ -1,23 +1,23 @@
-//! Where the log is kept: a small trait, on disk ([`Redb`]), in memory ([`Memory`]), or not at all.
+//! [`Engine`]: the storage of the log, on disk ([`RedbLog`]), in memory ([`MemoryLog`]), or none ([`DiscardLog`]).
 
-mod memory;
-mod oblivion;
-mod redb;
+mod discard_log;
+mod memory_log;
+mod redb_log;
 mod row;
 
 use std::io;
 
-pub use self::memory::Memory;
-pub(crate) use self::oblivion::Oblivion;
-pub use self::redb::{FILE, Redb};
+pub(crate) use self::discard_log::DiscardLog;
+pub use self::memory_log::MemoryLog;
+pub use self::redb_log::{FILE, RedbLog};
 pub use self::row::{Row, RowKind};
 
-/// What an engine remembers beside the rows.
+/// Revisions that an engine stores in addition to the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// No revision above this was given out. At least that of the newest row.
+pub struct Watermarks {
+    /// The newest revision that was assigned. At least that of the newest row.
     pub revision: u64,
-    /// Rows up to this revision may lack their predecessors: they are state, not history.
+    /// Rows up to this revision are compacted: they may lack their predecessors.
     pub compacted: u64,
 }
 
@@ -26,22 +26,22 @@ pub struct Mark {
 /// - `append` and `compact` are atomic, and durable when they return `Ok`.
 /// - After an error the log is as before when it is used again. If a crash comes first, what failed may be there,
 ///   complete.
-/// - Dropping it flushes what is left to flush and gives the storage free.
+/// - Dropping it flushes and releases the storage.
 pub trait Engine: Send + 'static {
-    /// What is remembered beside the rows.
-    fn mark(&mut self) -> Result<Mark, EngineError>;
+    /// The stored watermarks.
+    fn watermarks(&mut self) -> Result<Watermarks, EngineError>;
 
-    /// Shows every row in order of revision; an error of `visit` ends it. Leaves the storage as it is.
+    /// Visits every row in order of revision; an error of `visit` ends it. Does not change the storage.
     fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError>;
 
     /// Adds rows whose revisions follow the newest one.
     fn append(&mut self, rows: &[Row]) -> Result<(), EngineError>;
 
-    /// Remembers `mark` and removes the rows of these revisions; one that is not there is no error.
-    fn compact(&mut self, mark: Mark, superseded: &[u64]) -> Result<(), EngineError>;
+    /// Stores `watermarks` and removes the rows of these revisions; a missing one is not an error.
+    fn compact(&mut self, watermarks: Watermarks, superseded: &[u64]) -> Result<(), EngineError>;
 }
 
-/// Why an engine could not do it.
+/// Why an operation of an engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The storage refused: no room, no permission, a failing disk.
@@ -64,7 +64,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether somebody has to make room.
+    /// Whether there is no space left, which a user has to free.
     pub fn is_full(&self) -> bool {
         match self {
             EngineError::Io(error) => {

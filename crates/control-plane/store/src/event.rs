@@ -1,4 +1,4 @@
-//! What happened at one revision, kept once for all watchers.
+//! [`Event`]: the change of one revision, shared by all watchers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,51 +6,48 @@ use bytes::Bytes;
 
 use crate::Record;
 
-/// What an event did to its object.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// There was no such object before.
     Created,
-    /// The object has a new state.
     Updated,
-    /// The object is gone; the event's record is its last state, with the revision of the deletion.
+    /// The event's record is the last state of the object, with the revision of the deletion.
     Deleted,
 }
 
 /// One change of one object. Every revision has exactly one.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
     pub kind: EventKind,
     /// The new state, or the last one of a deleted object. Its revision is the event's.
     pub record: Arc<Record>,
-    /// The state before: selectors need both to tell "changed" from "came into view" and "went out of view".
+    /// The state before: selectors need both to distinguish a change from entering or leaving the selection.
     pub previous: Option<Arc<Record>>,
-    line: Mutex<Line>,
+    line: Mutex<EncodedLine>,
 }
 
 /// The event as it goes over the wire.
 #[derive(Debug)]
-enum Line {
-    /// Nobody has asked for it yet.
-    Unmade,
-    /// Kept for all watchers.
-    Made(Bytes),
-    /// Made for whoever asks, and not kept: most watchers are past this event.
-    Old,
+enum EncodedLine {
+    /// Not requested yet.
+    Pending,
+    /// Shared by all watchers.
+    Cached(Bytes),
+    /// Encoded for each watcher: most watchers are past this event.
+    Uncached,
 }
 
 impl Event {
-    /// What an event costs beside its bodies: itself, its two places in the windows, its records.
+    /// The memory of an event in addition to its bodies: itself, its two entries in the feeds, its records.
     const OVERHEAD: usize = 320;
 
     pub(crate) fn new(kind: EventKind, record: Arc<Record>, previous: Option<Arc<Record>>) -> Self {
-        Event { kind, record, previous, line: Mutex::new(Line::Unmade) }
+        Event { kind, record, previous, line: Mutex::new(EncodedLine::Pending) }
     }
 
     /// The same event with other records, not a recent one any more.
     pub(crate) fn with(&self, record: Arc<Record>, previous: Option<Arc<Record>>) -> Self {
-        Event { kind: self.kind, record, previous, line: Mutex::new(Line::Old) }
+        Event { kind: self.kind, record, previous, line: Mutex::new(EncodedLine::Uncached) }
     }
 
     /// The revision at which it happened.
@@ -58,32 +55,32 @@ impl Event {
         self.record.revision
     }
 
-    /// The event as it goes over the wire, made by the first watcher that needs it and shared by all others while the
+    /// The event as it goes over the wire, encoded for the first watcher that needs it and shared by all others while the
     /// event is recent.
     ///
-    /// Only for one encoding: whoever serves a second one encodes it without this.
+    /// For one encoding only: events of a second encoding must not use this.
     pub fn line(&self, encode: impl FnOnce(&Event) -> Bytes) -> Bytes {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         match &*line {
-            Line::Made(made) => made.clone(),
-            Line::Unmade => {
-                let made = encode(self);
-                *line = Line::Made(made.clone());
-                made
+            EncodedLine::Cached(encoded) => encoded.clone(),
+            EncodedLine::Pending => {
+                let encoded = encode(self);
+                *line = EncodedLine::Cached(encoded.clone());
+                encoded
             }
-            Line::Old => {
+            EncodedLine::Uncached => {
                 drop(line);
                 encode(self)
             }
         }
     }
 
-    /// Lets go of the line.
-    pub(crate) fn age(&self) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Line::Old;
+    /// Drops the cached line.
+    pub(crate) fn uncache_line(&self) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = EncodedLine::Uncached;
     }
 
-    /// The memory that goes when this event leaves the window: the superseded body, and a deleted object's body.
+    /// The memory that is freed when this event leaves the window: the superseded body, and a deleted object's body.
     pub(crate) fn weight(&self) -> usize {
         let kept_for_this = match self.kind {
             EventKind::Deleted => self.record.body.weight(),

@@ -1,4 +1,4 @@
-//! The recent events of one resource, or of all: kept once, read by every watcher at its own position.
+//! [`Feed`]: the recent events of one resource, or of all, kept once and read by every watcher at its own position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use tokio::sync::watch;
 
 use crate::Event;
 
-/// Events in order of revision, and a bell for those who wait for more.
+/// Events in order of revision, and a notification of new ones.
 #[derive(Debug)]
 pub(crate) struct Feed {
     events: VecDeque<Arc<Event>>,
-    /// The newest revision that is no longer here. Whoever has not seen it has missed something.
+    /// The newest revision that was dropped. A watcher that has not seen it has missed an event.
     dropped: u64,
-    bell: watch::Sender<()>,
+    notifier: watch::Sender<()>,
 }
 
 impl Feed {
-    /// A feed whose events up to `dropped` are not known.
+    /// A feed without the events up to `dropped`.
     pub(crate) fn new(dropped: u64) -> Self {
-        Feed { events: VecDeque::new(), dropped, bell: watch::Sender::new(()) }
+        Feed { events: VecDeque::new(), dropped, notifier: watch::Sender::new(()) }
     }
 
     pub(crate) fn push(&mut self, event: Arc<Event>) {
@@ -44,7 +44,7 @@ impl Feed {
         self.dropped
     }
 
-    /// The events after `revision` in order, or how far back one can look if some of them are gone.
+    /// The events after `revision` in order; if some of them were dropped, the oldest revision to start from.
     pub(crate) fn after(&self, revision: u64) -> Result<impl ExactSizeIterator<Item = &Arc<Event>>, u64> {
         if revision < self.dropped {
             return Err(self.dropped);
@@ -62,11 +62,12 @@ impl Feed {
         }
     }
 
-    pub(crate) fn ring(&self) {
-        self.bell.send_replace(());
+    /// Wakes all subscribers.
+    pub(crate) fn notify(&self) {
+        self.notifier.send_replace(());
     }
 
-    pub(crate) fn bell(&self) -> watch::Receiver<()> {
-        self.bell.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+        self.notifier.subscribe()
     }
 }

@@ -1,7 +1,7 @@
-//! Bodies as they are kept in memory: written as what differs from a model, a body of the same kind.
+//! [`Packed`]: bodies in memory, compressed as a delta to a model, which is another body of the same resource.
 //!
-//! Ten thousand nodes differ in a name, some addresses and a few identities. So most of a body is a reference to the
-//! model of its resource, and unpacking it is little more than copying that.
+//! Ten thousand nodes differ in a name, some addresses and a few ids. So most of a body is a reference to the model of its
+//! resource, and unpacking it is little more than copying that.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,9 +13,9 @@ use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 /// A body. Cheap to clone.
 #[derive(Clone)]
 pub(crate) enum Packed {
-    /// As it is.
+    /// Without compression.
     Plain(Bytes),
-    /// As what differs from a model.
+    /// As a delta to a model.
     Delta { delta: Arc<[u8]>, length: usize, model: Arc<[u8]> },
 }
 
@@ -24,8 +24,8 @@ impl Packed {
     ///
     /// # Panics
     ///
-    /// If the memory of this process has gone bad. Whoever was given an empty or a shorter body would take it for the
-    /// object, and might write it back; the body on disk is whole, and a new start reads it from there.
+    /// If the memory of this process is damaged. A client that got an empty or a shorter body would take it for the object,
+    /// and might write it to the server; the body on disk is intact, and is read from there after a restart.
     pub(crate) fn bytes(&self) -> Bytes {
         match self {
             Packed::Plain(bytes) => bytes.clone(),
@@ -36,7 +36,7 @@ impl Packed {
         }
     }
 
-    /// How many bytes there are to serve.
+    /// Length of the unpacked body.
     pub(crate) fn len(&self) -> usize {
         match self {
             Packed::Plain(bytes) => bytes.len(),
@@ -44,7 +44,7 @@ impl Packed {
         }
     }
 
-    /// What it costs to keep. Models are shared by many.
+    /// Memory in bytes. Models are shared by many bodies, and not counted.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Packed::Plain(bytes) => bytes.len(),
@@ -84,32 +84,32 @@ pub(crate) struct Packer {
 #[derive(Debug, Default)]
 struct Model {
     body: Arc<[u8]>,
-    /// How often it has served.
-    served: usize,
+    /// How many bodies were packed with it.
+    uses: usize,
 }
 
 impl Packer {
-    /// Smaller bodies cost less than what is kept about them.
-    const SMALLEST: usize = 512;
-    /// Larger ones are few, have little in common, and would take their time.
-    const LARGEST: usize = 64 << 10;
-    /// A model is kept for so many bodies at least, so that models are few beside what is made from them.
-    const TENURE: usize = 256;
+    /// Smaller bodies cost less than the metadata of a delta.
+    const MIN_BYTES: usize = 512;
+    /// Larger ones are few, have little in common, and take long to compress.
+    const MAX_BYTES: usize = 64 << 10;
+    /// A model is used for so many bodies at least, so that models are few.
+    const MIN_MODEL_USES: usize = 256;
 
     /// Packs a body of a resource, if that is worth it.
     pub(crate) fn pack(&mut self, resource: &Arc<str>, body: Bytes) -> Packed {
-        if !(Self::SMALLEST..=Self::LARGEST).contains(&body.len()) {
+        if !(Self::MIN_BYTES..=Self::MAX_BYTES).contains(&body.len()) {
             return Packed::Plain(body);
         }
         if !self.models.contains_key(resource) {
-            self.models.insert(resource.clone(), Model { body: Arc::from(&*body), served: 0 });
+            self.models.insert(resource.clone(), Model { body: Arc::from(&*body), uses: 0 });
         }
         let Some(model) = self.models.get_mut(resource) else { return Packed::Plain(body) };
         let mut delta = compress_with_dict(&body, &model.body);
-        model.served += 1;
-        // Objects change their looks, as when a status is added: then the next one of many is the better model.
-        if model.served > Self::TENURE && delta.len() > body.len() / 4 {
-            *model = Model { body: Arc::from(&*body), served: 0 };
+        model.uses += 1;
+        // Objects change their shape, as when a status is added: then the next one is a better model.
+        if model.uses > Self::MIN_MODEL_USES && delta.len() > body.len() / 4 {
+            *model = Model { body: Arc::from(&*body), uses: 0 };
             delta = compress_with_dict(&body, &model.body);
         }
         if delta.len() > body.len() / 8 * 7 {
@@ -166,24 +166,24 @@ mod tests {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 (state >> 24) as u8
             };
-            (0..Packer::SMALLEST * 2).map(next).collect()
+            (0..Packer::MIN_BYTES * 2).map(next).collect()
         };
         packer.pack(&resource, noise(1));
         assert!(matches!(packer.pack(&resource, noise(2)), Packed::Plain(_)));
         assert!(matches!(packer.pack(&resource, Bytes::from_static(b"short")), Packed::Plain(_)));
-        let large = Bytes::from(vec![b' '; Packer::LARGEST + 1]);
+        let large = Bytes::from(vec![b' '; Packer::MAX_BYTES + 1]);
         assert!(matches!(packer.pack(&resource, large), Packed::Plain(_)));
     }
 
     #[test]
-    fn model_gives_way_once_bodies_look_different() {
+    fn model_is_replaced_once_bodies_look_different() {
         let (mut packer, resource) = (Packer::default(), Arc::from("core/nodes"));
         let varied = |name: usize| -> Bytes {
             (0..200).map(|n| format!("{:x},", n * 7919 + name / 999)).collect::<String>().into()
         };
         packer.pack(&resource, body(0, "other words entirely "));
         let before = packer.pack(&resource, varied(0)).weight();
-        for name in 0..Packer::TENURE {
+        for name in 0..Packer::MIN_MODEL_USES {
             packer.pack(&resource, varied(name));
         }
         let after = packer.pack(&resource, varied(1));

@@ -1,4 +1,4 @@
-//! One object at one revision, as it is kept and served.
+//! [`Record`]: one object at one revision.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -14,30 +14,28 @@ use crate::{Key, Tags};
 /// An object at one revision. Never changes; a newer state is a newer record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where it lives.
     pub key: Key,
     /// The revision that wrote this state.
     pub revision: u64,
     /// The revision that created the object.
     pub created_revision: u64,
     pub(crate) body: Packed,
-    /// What selectors ask for, so that nobody has to parse the body.
+    /// What selectors need, so that the body is not parsed for them.
     pub tags: Tags,
 }
 
 impl Record {
-    /// A record of a body that is kept as it is.
+    /// A record of a body without compression.
     pub fn new(key: Key, revision: u64, created_revision: u64, body: Bytes, tags: Tags) -> Self {
         Record { key, revision, created_revision, body: Packed::Plain(body), tags }
     }
 
-    /// The bytes to serve: what the writer handed in, with the revision in its hole. They are unpacked each time, so ask
-    /// once.
+    /// The bytes to serve: those of the commit with the revision inserted. Each call unpacks them.
     pub fn body(&self) -> Bytes {
         self.body.bytes()
     }
 
-    /// How many bytes there are to serve.
+    /// Length of the body.
     pub fn size(&self) -> usize {
         self.body.len()
     }
@@ -48,21 +46,21 @@ impl Record {
 pub struct Body {
     /// Everything but the revision.
     pub bytes: Bytes,
-    /// Where the revision's decimal digits go.
-    pub hole: usize,
+    /// The offset at which the revision's decimal digits are inserted.
+    pub revision_offset: usize,
 }
 
 impl Body {
-    /// A body whose revision goes in at `hole`.
-    pub fn new(bytes: impl Into<Bytes>, hole: usize) -> Self {
-        Body { bytes: bytes.into(), hole }
+    /// A body whose revision is inserted at `revision_offset`.
+    pub fn new(bytes: impl Into<Bytes>, revision_offset: usize) -> Self {
+        Body { bytes: bytes.into(), revision_offset }
     }
 
-    /// The bytes with the revision in place. `hole` was checked when the change was handed in.
-    pub(crate) fn fill(&self, revision: u64) -> Bytes {
+    /// The bytes with the revision inserted. The offset was checked by `Store::commit`.
+    pub(crate) fn with_revision(&self, revision: u64) -> Bytes {
         // Twenty digits hold any u64. Reserving them all would leave slack in every stored body, so count first.
         let digits = revision.checked_ilog10().unwrap_or(0) as usize + 1;
-        let (before, after) = self.bytes.split_at(self.hole);
+        let (before, after) = self.bytes.split_at(self.revision_offset);
         let mut filled = Vec::with_capacity(self.bytes.len() + digits);
         filled.extend_from_slice(before);
         // Writing to a Vec cannot fail.
@@ -113,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filled_body_has_the_revision_in_its_hole_and_no_slack() {
+    fn revision_is_inserted_without_slack() {
         for (revision, wanted) in
             [(0, "<0>"), (9, "<9>"), (10, "<10>"), (99, "<99>"), (100, "<100>"), (u64::MAX, "<18446744073709551615>")]
         {
-            assert_eq!(Body::new("<>", 1).fill(revision), wanted);
+            assert_eq!(Body::new("<>", 1).with_revision(revision), wanted);
         }
-        assert_eq!(Body::new("ab", 0).fill(7), "7ab");
-        assert_eq!(Body::new("ab", 2).fill(7), "ab7");
+        assert_eq!(Body::new("ab", 0).with_revision(7), "7ab");
+        assert_eq!(Body::new("ab", 2).with_revision(7), "ab7");
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that reads answer from: the current objects and the recent events.
+//! [`State`]: the current objects and the recent events, from which all reads are answered.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -7,21 +7,20 @@ use std::sync::Arc;
 
 use crate::feed::Feed;
 use crate::record::ByKey;
-use crate::{Event, EventKind, Key, ReadError, Record, Tags, Window};
+use crate::{Event, EventKind, EventWindow, Key, ReadError, Record, Tags};
 
-/// The objects of one moment: of one resource in the order of their keys, of all in none.
+/// The objects at one revision: of one resource in the order of their keys, of all in no order.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The moment: every change up to this revision is in, none after it.
+pub struct RecordList {
+    /// Every change up to this revision is included, none after it.
     pub revision: u64,
-    /// The objects.
     pub records: Vec<Arc<Record>>,
 }
 
-/// A part of the objects of one moment, in the order of their keys.
+/// A part of the objects at one revision, in the order of their keys.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The moment: every change up to this revision is in, none after it.
+    /// Every change up to this revision is included, none after it.
     pub revision: u64,
     /// The objects of this part. The next part comes after the key of the last one.
     pub records: Vec<Arc<Record>>,
@@ -37,19 +36,19 @@ pub(crate) struct State {
     objects: HashSet<ByKey>,
     resources: HashMap<Arc<str>, Resource>,
     all: Feed,
-    /// History up to here was not there when the state was loaded.
+    /// Events up to this revision were not in the log when the state was loaded.
     floor: u64,
-    limits: Window,
+    limits: EventWindow,
     weight: usize,
-    /// The events whose lines are kept, the latest last.
+    /// The events whose encoded lines are cached, the latest last.
     recent: VecDeque<Arc<Event>>,
-    /// What their lines cost, whether or not they were made yet, so that the bound holds when all are made.
+    /// The size of their lines, whether or not they are encoded yet, so that the limit holds when all are.
     recent_bytes: usize,
 }
 
-/// The lines that are kept have at most so many bytes: what all watchers are about to ask for. One that is further behind
-/// has lines made for itself.
-const LINES: usize = 4 << 20;
+/// Limit of the cached lines: those that all watchers are about to read. For a watcher that is further behind, lines are
+/// encoded again.
+const MAX_CACHED_LINE_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 struct Resource {
@@ -58,8 +57,8 @@ struct Resource {
 }
 
 impl State {
-    /// An empty state whose history begins after `floor`.
-    pub(crate) fn new(floor: u64, limits: Window) -> Self {
+    /// An empty state whose events begin after `floor`.
+    pub(crate) fn new(floor: u64, limits: EventWindow) -> Self {
         State {
             revision: floor,
             is_closed: false,
@@ -78,22 +77,22 @@ impl State {
         self.objects.get(key).map(|found| &found.0)
     }
 
-    pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> Snapshot {
+    pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> RecordList {
         let records = match (self.resources.get(resource), namespace) {
             (None, _) => Vec::new(),
-            // Known length, so no growing while others wait for the lock.
+            // Of known length, so that the vector does not grow while the lock is held.
             (Some(found), None) => found.objects.iter().map(|record| record.0.clone()).collect(),
             (Some(found), Some(_)) => found.after(resource, namespace, None).cloned().collect(),
         };
-        Snapshot { revision: self.revision, records }
+        RecordList { revision: self.revision, records }
     }
 
     pub(crate) fn count(&self, resource: &str) -> usize {
         self.resources.get(resource).map_or(0, |found| found.objects.len())
     }
 
-    pub(crate) fn all(&self) -> Snapshot {
-        Snapshot { revision: self.revision, records: self.objects.iter().map(|record| record.0.clone()).collect() }
+    pub(crate) fn all(&self) -> RecordList {
+        RecordList { revision: self.revision, records: self.objects.iter().map(|record| record.0.clone()).collect() }
     }
 
     pub(crate) fn list_at(
@@ -111,8 +110,8 @@ impl State {
         let Some(found) = self.resources.get(resource) else {
             return if revision < self.floor { Err(ReadError::Expired { oldest: self.floor }) } else { Ok(page) };
         };
-        // What was then is what is now, with the changes since undone: of each object changed since, the first of
-        // these changes knows what was there before.
+        // The state then is the current one with the changes since undone: of each object changed since, the first of
+        // these changes has the record before it.
         let mut then = BTreeMap::new();
         for event in found.feed.after(revision).map_err(|oldest| ReadError::Expired { oldest })? {
             let key = &event.record.key;
@@ -142,7 +141,7 @@ impl State {
         }
     }
 
-    /// The feed of one resource, or of all, made if there is none yet.
+    /// The feed of one resource, or of all, created if there is none yet.
     pub(crate) fn feed_or_new(&mut self, resource: Option<&Arc<str>>) -> &Feed {
         match resource {
             Some(resource) => &self.resource(resource).feed,
@@ -150,37 +149,37 @@ impl State {
         }
     }
 
-    /// Takes over an object whose history is not known.
+    /// Adds an object without an event, from the compacted part of the log.
     pub(crate) fn restore(&mut self, record: Arc<Record>, is_deleted: bool) {
         self.revision = self.revision.max(record.revision);
         self.set(record, is_deleted);
     }
 
-    /// Makes an event happen, and forgets old ones if there are too many.
+    /// Applies an event, and drops old ones if there are too many.
     pub(crate) fn apply(&mut self, event: Arc<Event>) {
         self.revision = event.revision();
         self.set(event.record.clone(), event.kind == EventKind::Deleted);
         self.weight += event.weight();
         self.recent_bytes += event.record.size();
         self.recent.push_back(event.clone());
-        while self.recent.len() > 1 && self.recent_bytes > LINES {
-            self.age_oldest();
+        while self.recent.len() > 1 && self.recent_bytes > MAX_CACHED_LINE_BYTES {
+            self.uncache_oldest_line();
         }
         self.resource(&event.record.key.resource).feed.push(event.clone());
         self.all.push(event);
         while self.limits.is_exceeded(self.all.len(), self.weight) {
-            self.forget_oldest();
+            self.drop_oldest();
         }
     }
 
-    /// Forgets the events up to `revision`.
+    /// Drops the events up to `revision`.
     pub(crate) fn forget(&mut self, revision: u64) {
         while self.all.oldest().is_some_and(|event| event.revision() <= revision) {
-            self.forget_oldest();
+            self.drop_oldest();
         }
     }
 
-    /// Gives the records of a resource, in the objects and in the events, new tags. `tags` knows the ones that differ.
+    /// Replaces the tags of a resource's records, in the objects and in the events. `tags` has the ones that differ.
     pub(crate) fn retag(&mut self, resource: &Arc<str>, tags: &HashMap<*const Record, Tags>) {
         let mut made: HashMap<*const Record, Arc<Record>> = HashMap::new();
         let mut retagged = |record: &Arc<Record>| {
@@ -217,7 +216,7 @@ impl State {
         self.resource(resource).feed.replace(with);
     }
 
-    /// Every record of a resource that somebody may still read.
+    /// Every record of a resource that can still be read.
     pub(crate) fn records(&self, resource: &str) -> Vec<Arc<Record>> {
         let Some(found) = self.resources.get(resource) else { return Vec::new() };
         let events = found.feed.after(found.feed.dropped()).into_iter().flatten();
@@ -225,20 +224,20 @@ impl State {
         found.objects.iter().map(|object| &object.0).chain(past).cloned().collect()
     }
 
-    /// Wakes everybody who waits for events of these resources, or for any.
-    pub(crate) fn ring<'a>(&self, resources: impl IntoIterator<Item = &'a Arc<str>>) {
+    /// Wakes the watchers of these resources, and of all.
+    pub(crate) fn notify<'a>(&self, resources: impl IntoIterator<Item = &'a Arc<str>>) {
         for resource in resources {
             if let Some(found) = self.resources.get(resource) {
-                found.feed.ring();
+                found.feed.notify();
             }
         }
-        self.all.ring();
+        self.all.notify();
     }
 
-    /// Tells everybody that there will be nothing more.
+    /// Ends all watches.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        self.ring(self.resources.keys());
+        self.notify(self.resources.keys());
     }
 
     fn resource(&mut self, resource: &Arc<str>) -> &mut Resource {
@@ -260,20 +259,20 @@ impl State {
         }
     }
 
-    fn age_oldest(&mut self) {
+    fn uncache_oldest_line(&mut self) {
         if let Some(event) = self.recent.pop_front() {
             self.recent_bytes -= event.record.size();
-            event.age();
+            event.uncache_line();
         }
     }
 
-    fn forget_oldest(&mut self) {
+    fn drop_oldest(&mut self) {
         let Some(event) = self.all.drop_oldest() else { return };
         if self.recent.front().is_some_and(|recent| recent.revision() <= event.revision()) {
-            self.age_oldest();
+            self.uncache_oldest_line();
         }
         self.weight -= event.weight();
-        // The oldest of all is the oldest of its resource.
+        // The oldest event of all is the oldest of its resource.
         self.resource(&event.record.key.resource).feed.drop_oldest();
     }
 }
@@ -296,7 +295,7 @@ impl Resource {
     }
 }
 
-/// Two sequences in the order of keys as one.
+/// Merges two sequences in the order of keys.
 fn merged<'a>(
     one: impl Iterator<Item = &'a Arc<Record>>,
     other: impl Iterator<Item = &'a Arc<Record>>,

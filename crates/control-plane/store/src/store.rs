@@ -1,4 +1,4 @@
-//! The handle: reads from memory, sends writes to the writer, opens and closes.
+//! [`Store`]: the handle, which reads from memory and sends writes to the writer thread.
 
 use std::fmt;
 use std::path::Path;
@@ -8,45 +8,44 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-use crate::engine::{Oblivion, Redb};
-use crate::folder::Folder;
+use crate::data_folder::DataFolder;
+use crate::engine::{DiscardLog, RedbLog};
 use crate::writer::{Commit, Request, Writer};
 use crate::{
     Change, CommitError, Committed, CompactError, Engine, EngineError, Indexer, Key, OpenError, Page, ReadError,
-    Record, Snapshot, State, Watch,
+    Record, RecordList, State, Watch,
 };
 
-/// How much history is kept in memory, over all resources. The oldest events go first.
+/// Limits of the events in memory, over all resources. The oldest events are dropped first.
 ///
 /// Bytes are those of superseded and deleted bodies as they are kept, and of the events themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// At most so many events.
-    pub events: usize,
-    /// Not more bytes than this, as long as that leaves `fewest` events.
-    pub bytes: usize,
-    /// So many events are kept although they have more bytes than that: a few large bodies must not take from all watchers
-    /// the time that they have to catch up.
-    pub fewest: usize,
-    /// Never more bytes than this, however few events that leaves.
-    pub most_bytes: usize,
+pub struct EventWindow {
+    pub max_events: usize,
+    /// Applies as long as it leaves `min_events` events.
+    pub soft_max_bytes: usize,
+    /// Kept even above `soft_max_bytes`: a few large bodies must not take from all watchers the time that they have to catch
+    /// up.
+    pub min_events: usize,
+    /// Applies even if it leaves fewer than `min_events` events.
+    pub max_bytes: usize,
 }
 
-impl Window {
-    /// Whether so many events of so many bytes are more than are kept.
+impl EventWindow {
+    /// Whether so many events of so many bytes exceed the limits.
     pub(crate) fn is_exceeded(&self, events: usize, bytes: usize) -> bool {
-        // One event always stays, however large: else its watchers would be cut off before they could read it.
-        let is_too_large = bytes > self.most_bytes || (bytes > self.bytes && events > self.fewest);
-        events > 1 && (events > self.events || is_too_large)
+        // One event always stays, however large: otherwise its watchers would expire before they could read it.
+        let is_too_large = bytes > self.max_bytes || (bytes > self.soft_max_bytes && events > self.min_events);
+        events > 1 && (events > self.max_events || is_too_large)
     }
 }
 
-impl Default for Window {
-    /// Room for ten thousand updates of objects of five kilobytes, some seconds of full load and hours of a quiet day,
-    /// at a tenth of what the whole server may use. Of bodies that are too large to be packed, such as rendered
-    /// MachineConfigs of a quarter of a mebibyte, all that a busy minute makes.
+impl Default for EventWindow {
+    /// Ten thousand updates of objects of five kilobytes, which are some seconds of full load or hours of low load, at a tenth
+    /// of the memory limit of the server. Of bodies that are too large to be packed, such as rendered MachineConfigs of
+    /// 256 KiB, those of a busy minute.
     fn default() -> Self {
-        Window { events: 1 << 16, bytes: 8 << 20, fewest: 256, most_bytes: 64 << 20 }
+        EventWindow { max_events: 1 << 16, soft_max_bytes: 8 << 20, min_events: 256, max_bytes: 64 << 20 }
     }
 }
 
@@ -64,35 +63,35 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the store in `folder`, or makes an empty one. Nothing in its file changes if it is refused.
+    /// Opens the store in `folder`, or creates an empty one. Its file is unchanged if it is rejected.
     ///
     /// Reads the whole log, and blocks the thread meanwhile.
-    pub fn open(folder: &Path, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
-        Store::open_in(Folder::open(folder)?, indexer, window)
+    pub fn open(folder: &Path, indexer: Indexer, window: EventWindow) -> Result<Self, OpenError> {
+        Store::open_in(DataFolder::open(folder)?, indexer, window)
     }
 
-    /// The same in a folder that was taken before, for whoever keeps other things there too.
-    pub fn open_in(folder: Folder, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
+    /// The same in a folder that is locked already, for callers that keep other files there too.
+    pub fn open_in(folder: DataFolder, indexer: Indexer, window: EventWindow) -> Result<Self, OpenError> {
         let (path, file) = (folder.path().to_owned(), folder.file());
         let refused = |error| match error {
             EngineError::Io(source) => OpenError::File { file: file.clone(), source },
             EngineError::Corrupted(reason) => OpenError::Corrupted { file: file.clone(), reason },
             EngineError::Newer { found, known } => OpenError::Newer { file: file.clone(), found, known },
-            // Not by another store, or the folder would be locked; by some other user of the file.
+            // Not by another store, or the folder would be locked; by another program.
             EngineError::InUse => OpenError::InUse { folder: path.clone(), holder: None },
         };
-        let engine = Redb::open(&file).map_err(refused)?;
+        let engine = RedbLog::open(&file).map_err(refused)?;
         let loaded = Writer::load(Box::new(engine), Some(folder), indexer.clone(), window).map_err(refused)?;
         Store::start(loaded, indexer)
     }
 
-    /// A store that forgets everything when it is dropped.
-    pub fn in_memory(indexer: Indexer, window: Window) -> Result<Self, OpenError> {
-        Store::with_engine(Oblivion::default(), indexer, window)
+    /// A store without a file, whose objects are lost when it is dropped.
+    pub fn in_memory(indexer: Indexer, window: EventWindow) -> Result<Self, OpenError> {
+        Store::with_engine(DiscardLog::default(), indexer, window)
     }
 
     /// A store whose log is kept by `engine`.
-    pub fn with_engine(engine: impl Engine, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
+    pub fn with_engine(engine: impl Engine, indexer: Indexer, window: EventWindow) -> Result<Self, OpenError> {
         let loaded = Writer::load(Box::new(engine), None, indexer.clone(), window).map_err(OpenError::Engine)?;
         Store::start(loaded, indexer)
     }
@@ -107,7 +106,7 @@ impl Store {
         Ok(Store { inner: Arc::new(inner) })
     }
 
-    /// Makes all changes, or none. When it answers with success, they are on disk and visible.
+    /// Makes all changes, or none. When it returns `Ok`, they are on disk and visible.
     ///
     /// Each change gets a revision of its own, in order; the later ones of a commit see the earlier ones. A caller
     /// that stops waiting does not stop the commit.
@@ -115,14 +114,15 @@ impl Store {
         let mut indexed = Vec::with_capacity(changes.len());
         for change in changes {
             let (key, body) = (change.key(), change.body());
-            let flaw = key.flaw().or_else(|| {
+            let invalid = key.invalid_reason().or_else(|| {
                 let length = body.bytes.len();
-                (body.hole > length).then(|| format!("the hole at {} is outside the body of {length} bytes", body.hole))
+                let offset = body.revision_offset;
+                (offset > length).then(|| format!("revision offset {offset} is outside the body of {length} bytes"))
             });
-            if let Some(reason) = flaw {
+            if let Some(reason) = invalid {
                 return Err(CommitError::Invalid { key: key.clone(), reason });
             }
-            // Here and not in the writer: this is the part that all cores can do at once.
+            // Here and not in the writer thread, so that it runs on all cores.
             let tags = (self.inner.indexer)(key, &body.bytes);
             indexed.push((change, tags));
         }
@@ -135,24 +135,24 @@ impl Store {
     }
 
     /// The current objects of a resource, in one namespace or in all.
-    pub fn list(&self, resource: &str, namespace: Option<&str>) -> Snapshot {
+    pub fn list(&self, resource: &str, namespace: Option<&str>) -> RecordList {
         self.inner.shared.read().list(resource, namespace)
     }
 
-    /// How many objects of a resource there are now.
+    /// The current number of objects of a resource.
     pub fn count(&self, resource: &str) -> usize {
         self.inner.shared.read().count(resource)
     }
 
-    /// The current objects of all resources, in no order: what who follows [`Store::watch_all`] begins with.
-    pub fn all(&self) -> Snapshot {
+    /// The current objects of all resources, in no order: the initial state for [`Store::watch_all`].
+    pub fn all(&self) -> RecordList {
         self.inner.shared.read().all()
     }
 
     /// Up to `limit` objects of a resource as they were at `revision`, in the order of their keys, after one of them
     /// or from the start. Asked with the key of each page's last object, it gives one consistent list in parts.
     ///
-    /// The cost grows with what changed since then, and with what is left to list.
+    /// The cost grows with the number of changes since then, and of objects left to list.
     pub fn list_at(
         &self,
         resource: &str,
@@ -179,25 +179,25 @@ impl Store {
         Watch::new(self.inner.shared.clone(), None, from)
     }
 
-    /// Forgets history up to `revision`: events in memory, and rows on disk that no longer matter. The current
-    /// objects all stay. Done in steps, between which commits go on; if it is stopped half-way, the next one finishes.
+    /// Drops events up to `revision` from memory, and superseded rows from disk. All current objects stay. It runs in steps,
+    /// between which commits continue; if it is interrupted, the next one finishes it.
     pub async fn compact(&self, revision: u64) -> Result<(), CompactError> {
         loop {
             let step = self.ask(|reply| Request::Compact { revision, reply }).await;
-            let is_more_left = step.unwrap_or(Err(CompactError::Closed))?;
-            if !is_more_left {
+            let has_more = step.unwrap_or(Err(CompactError::Closed))?;
+            if !has_more {
                 return Ok(());
             }
         }
     }
 
-    /// Computes the tags of a resource's records anew, because the indexer knows more than before. Revisions stay,
-    /// and watchers are told nothing: no object changed. (Does nothing if the store is closed.)
+    /// Computes the tags of a resource's records again, after the indexer's configuration changed. Revisions stay, and
+    /// watchers get no event: no object changed. (Does nothing if the store is closed.)
     pub async fn reindex(&self, resource: &str) {
         self.ask(|reply| Request::Reindex { resource: resource.into(), reply }).await;
     }
 
-    /// Finishes what was asked so far, closes the file, gives the folder free and ends all watches. Reads still work.
+    /// Finishes all pending requests, closes the file, unlocks the folder and ends all watches. Reads still work.
     pub async fn close(&self) {
         self.ask(|reply| Request::Close { reply }).await;
     }
@@ -212,10 +212,10 @@ impl Store {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Without requests to come, the writer finishes and closes the file.
+        // Without senders, the writer finishes and closes the file.
         self.requests = None;
         if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            // A panic of the writer was reported when it happened; there is nothing left to save here.
+            // A panic of the writer was reported when it happened.
             let _ = thread.join();
         }
     }
@@ -227,10 +227,10 @@ impl fmt::Debug for Store {
     }
 }
 
-/// The state, between the readers and the one writer.
+/// The state, shared by the readers and the one writer.
 ///
-/// One lock for everything: a read sees all of a commit or nothing of it, over all resources, and nobody holds the
-/// lock longer than it takes to copy pointers.
+/// One lock for everything: a read sees all of a commit or nothing of it, over all resources, and the lock is held only
+/// while pointers are copied.
 #[derive(Debug)]
 pub(crate) struct Shared(RwLock<State>);
 
@@ -240,7 +240,7 @@ impl Shared {
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
-        // Poisoned only by a panic of the writer thread, after which commits fail; reads are to go on.
+        // Poisoned only by a panic of the writer thread, after which commits fail and reads continue.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! What selectors look at: labels and selectable fields of a record as sorted pairs of shared texts.
+//! [`Tags`]: labels and selectable fields of a record, for selectors, as sorted pairs of shared texts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::Key;
 
 /// Computes a record's tags from its bytes, on the task that commits it and once more for every record at start.
 ///
-/// It must be a function of its arguments alone. If what it knows changes (a definition that makes a field selectable),
+/// It must depend on its arguments alone. If its configuration changes (a definition that makes a field selectable),
 /// call [`Store::reindex`](crate::Store::reindex). The bytes may lack the revision (see [`Body`](crate::Body)). It must
 /// not hold a `Store`, or the store never closes.
 pub type Indexer = Arc<dyn Fn(&Key, &[u8]) -> Tags + Send + Sync>;
@@ -84,15 +84,15 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    /// Below this many texts a sweep is not worth its time.
-    const SMALLEST_SWEEP: usize = 4096;
+    /// Below this number of texts a sweep is not worth its time.
+    const MIN_SWEEP: usize = 4096;
 
     pub(crate) fn text(&mut self, text: &Arc<str>) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
         }
-        if self.texts.len() >= self.sweep_at.max(Self::SMALLEST_SWEEP) {
-            // Nobody else holds what has one owner. Doubling before the next sweep makes the cost per text constant.
+        if self.texts.len() >= self.sweep_at.max(Self::MIN_SWEEP) {
+            // A text with one owner is not in use. Doubling before the next sweep makes the cost per text constant.
             self.texts.retain(|text| Arc::strong_count(text) > 1);
             self.texts.shrink_to(self.texts.len() * 2);
             self.sweep_at = self.texts.len() * 2;
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn interner_shares_texts_and_forgets_the_ones_nobody_holds() {
+    fn interner_shares_texts_and_drops_unused_ones() {
         let mut interner = Interner::default();
         let kept = interner.text(&"kept".into());
         assert!(Arc::ptr_eq(&kept, &interner.text(&"kept".into())));
-        for n in 0..Interner::SMALLEST_SWEEP * 4 {
+        for n in 0..Interner::MIN_SWEEP * 4 {
             interner.text(&n.to_string().into());
         }
-        assert!(interner.texts.len() <= Interner::SMALLEST_SWEEP);
+        assert!(interner.texts.len() <= Interner::MIN_SWEEP);
         assert!(Arc::ptr_eq(&kept, &interner.text(&"kept".into())));
     }
 }

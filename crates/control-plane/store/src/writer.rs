@@ -1,4 +1,4 @@
-//! The one thread that writes: takes all that waits, appends it in one go, shows it, answers.
+//! [`Writer`]: the thread that writes. It appends all pending commits at once, publishes their events, and replies.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::engine::{Mark, RowKind};
-use crate::folder::Folder;
+use crate::data_folder::DataFolder;
+use crate::engine::{RowKind, Watermarks};
 use crate::packed::{Packed, Packer};
 use crate::store::Shared;
 use crate::tags::Interner;
 use crate::{
-    Change, CommitError, Committed, CompactError, Engine, EngineError, Event, EventKind, Indexer, Key, Record, Row,
-    State, Tags, Window,
+    Change, CommitError, Committed, CompactError, Engine, EngineError, Event, EventKind, EventWindow, Indexer, Key,
+    Record, Row, State, Tags,
 };
 
-/// A group is closed at so many commits or bytes, so that the first of them does not wait for ever.
-const LARGEST_GROUP: usize = 1024;
-const LARGEST_GROUP_BYTES: usize = 8 << 20;
+/// Limits of a group, so that its first commit does not wait too long.
+const MAX_GROUP_COMMITS: usize = 1024;
+const MAX_GROUP_BYTES: usize = 8 << 20;
 
-/// How long to wait for the next of the commits that are likely to come: much less than a sync takes, and long enough
-/// for a task to be woken and to ask again.
-const PATIENCE: Duration = Duration::from_micros(50);
+/// How long to wait for the next commit of a group: much less than a sync takes, and long enough for a task to be woken and
+/// to commit again.
+const GROUP_TIMEOUT: Duration = Duration::from_micros(50);
 
-/// How many rows one step of a compaction removes: commits wait no longer than that takes.
-const COMPACTION_STEP: usize = 256;
+/// Limit of the rows that one step of a compaction removes: commits wait no longer than that takes.
+const MAX_COMPACTION_ROWS: usize = 256;
 
-/// What the thread is asked to do.
+/// A request to the thread.
 pub(crate) enum Request {
     Commit(Commit),
-    /// Removes some of the rows that are superseded; the answer is whether there are more.
+    /// Removes some of the superseded rows; the reply is whether there are more.
     Compact {
         revision: u64,
         reply: oneshot::Sender<Result<bool, CompactError>>,
@@ -47,7 +47,7 @@ pub(crate) enum Request {
 }
 
 pub(crate) struct Commit {
-    /// The changes, and what the indexer made of each.
+    /// The changes with their tags.
     pub(crate) changes: Vec<(Change, Tags)>,
     pub(crate) reply: oneshot::Sender<Result<Committed, CommitError>>,
 }
@@ -59,13 +59,13 @@ pub(crate) struct Writer {
     interner: Interner,
     packer: Packer,
     compacted: u64,
-    /// Rows that a compaction may remove, in the order of what made them so.
+    /// Rows that a compaction may remove, in the order of the rows that superseded them.
     superseded: VecDeque<Superseded>,
     last_group: usize,
     /// Whether the last append failed.
     is_failing: bool,
-    // After the engine, so that the folder is given free once its file is closed.
-    _folder: Option<Folder>,
+    // After the engine, so that the folder is unlocked once its file is closed.
+    _folder: Option<DataFolder>,
 }
 
 /// Ends all watches when it is dropped.
@@ -86,33 +86,33 @@ impl Writer {
     /// Reads the log and builds the state from it.
     pub(crate) fn load(
         mut engine: Box<dyn Engine>,
-        folder: Option<Folder>,
+        folder: Option<DataFolder>,
         indexer: Indexer,
-        window: Window,
+        window: EventWindow,
     ) -> Result<(Self, Arc<Shared>), EngineError> {
-        let mark = engine.mark()?;
-        let mut state = State::new(mark.compacted, window);
+        let watermarks = engine.watermarks()?;
+        let mut state = State::new(watermarks.compacted, window);
         let (mut interner, mut packer) = (Interner::default(), Packer::default());
         let mut superseded = VecDeque::new();
         engine.load(&mut |row| {
-            // History has no gaps: each row after the compacted part follows the one before.
-            if row.revision > mark.compacted && row.revision != state.revision + 1 {
+            // Each row after the compacted part follows the one before.
+            if row.revision > watermarks.compacted && row.revision != state.revision + 1 {
                 return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
             }
             let previous = state.get(&row.key).cloned();
-            superseded.extend(made_superfluous(row.revision, row.kind, previous.as_deref()));
+            superseded.extend(superseded_by(row.revision, row.kind, previous.as_deref()));
             let tags = indexer(&row.key, &row.body);
             let Row { revision, kind, created_revision, key, body } = row;
             let body = packer.pack(&key.resource, body);
             let record = record(&mut interner, previous.as_ref(), key, revision, created_revision, body, tags);
-            if revision > mark.compacted {
+            if revision > watermarks.compacted {
                 state.apply(event(kind, record, previous));
             } else {
                 state.restore(record, kind == RowKind::Delete);
             }
             Ok(())
         })?;
-        if state.revision != mark.revision {
+        if state.revision != watermarks.revision {
             return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
         }
         let shared = Arc::new(Shared::new(state));
@@ -122,7 +122,7 @@ impl Writer {
             indexer,
             interner,
             packer,
-            compacted: mark.compacted,
+            compacted: watermarks.compacted,
             superseded,
             last_group: 0,
             is_failing: false,
@@ -131,9 +131,9 @@ impl Writer {
         Ok((writer, shared))
     }
 
-    /// Works until it is told to close, or until nobody is left to ask.
+    /// Runs until a close request, or until all handles are dropped.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
-        // Also if something below panics: whoever waits for an event must not wait for ever.
+        // Also after a panic below: watchers must not wait for events indefinitely.
         let closing = Closing(self.shared.clone());
         let mut reply_when_closed = None;
         let mut waiting = None;
@@ -146,7 +146,7 @@ impl Writer {
                     self.commit(group);
                 }
                 Request::Compact { revision, reply } => {
-                    // Whoever asked may have gone; the work is done all the same, here and below.
+                    // The caller may be gone; the request is handled all the same, here and below.
                     let _ = reply.send(self.compact(revision));
                 }
                 Request::Reindex { resource, reply } => {
@@ -166,15 +166,15 @@ impl Writer {
         }
     }
 
-    /// The commits that wait behind the first one, and the request that is not a commit and ended the group.
+    /// The commits that are pending after the first one, and the other request that ended the group, if any.
     fn gather(&self, first: Commit, requests: &Receiver<Request>) -> (Vec<Commit>, Option<Request>) {
         let mut bytes = first.bytes();
         let mut group = vec![first];
-        while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
-            // The callers of the last group have just been answered and are about to ask again. Without a moment's
-            // patience the first of them would have a sync of its own and all others would wait for two.
-            let patience = if group.len() < self.last_group { PATIENCE } else { Duration::ZERO };
-            match requests.recv_timeout(patience) {
+        while group.len() < MAX_GROUP_COMMITS && bytes < MAX_GROUP_BYTES {
+            // The callers of the last group have just got their replies and are about to commit again. Without a short wait
+            // the first of them would have a sync of its own and all others would wait for two.
+            let timeout = if group.len() < self.last_group { GROUP_TIMEOUT } else { Duration::ZERO };
+            match requests.recv_timeout(timeout) {
                 Ok(Request::Commit(commit)) => {
                     bytes += commit.bytes();
                     group.push(commit);
@@ -188,9 +188,9 @@ impl Writer {
 
     fn commit(&mut self, commits: Vec<Commit>) {
         let mut group = Group { revision: self.shared.read().revision, ..Group::default() };
-        let mut answers = Vec::with_capacity(commits.len());
+        let mut replies = Vec::with_capacity(commits.len());
         for Commit { changes, reply } in commits {
-            answers.push((reply, group.add(changes, &self.shared, &mut self.interner, &mut self.packer)));
+            replies.push((reply, group.add(changes, &self.shared, &mut self.interner, &mut self.packer)));
         }
         let rows: Vec<Row> = group.events.iter().zip(group.bodies).map(|(event, body)| row(event, body)).collect();
         if !rows.is_empty() {
@@ -201,8 +201,8 @@ impl Writer {
                 }
                 let (cause, is_full) = (Arc::from(error.to_string()), error.is_full());
                 let failure = CommitError::Unavailable { cause, is_full };
-                for (reply, _) in answers {
-                    // A conflict too: it may be one with a change that has not come about.
+                for (reply, _) in replies {
+                    // A conflict too: it may be one with a change that was not written.
                     let _ = reply.send(Err(failure.clone()));
                 }
                 return;
@@ -212,8 +212,8 @@ impl Writer {
             }
             self.publish(group.events);
         }
-        for (reply, answer) in answers {
-            let _ = reply.send(answer);
+        for (reply, result) in replies {
+            let _ = reply.send(result);
         }
     }
 
@@ -222,7 +222,7 @@ impl Writer {
         for event in &events {
             resources.insert(event.record.key.resource.clone());
             let kind = row_kind(event.kind);
-            self.superseded.extend(made_superfluous(event.revision(), kind, event.previous.as_deref()));
+            self.superseded.extend(superseded_by(event.revision(), kind, event.previous.as_deref()));
         }
         {
             let mut state = self.shared.write();
@@ -230,7 +230,7 @@ impl Writer {
                 state.apply(event);
             }
         }
-        self.shared.read().ring(&resources);
+        self.shared.read().notify(&resources);
     }
 
     fn compact(&mut self, revision: u64) -> Result<bool, CompactError> {
@@ -243,13 +243,13 @@ impl Writer {
             .superseded
             .iter()
             .take_while(|superseded| superseded.by <= compacted)
-            .take(COMPACTION_STEP)
+            .take(MAX_COMPACTION_ROWS)
             .map(|superseded| superseded.row)
             .collect();
         if rows.is_empty() && compacted == self.compacted {
             return Ok(false);
         }
-        self.engine.compact(Mark { revision: newest, compacted }, &rows).map_err(|error| {
+        self.engine.compact(Watermarks { revision: newest, compacted }, &rows).map_err(|error| {
             tracing::warn!(%error, "store: cannot compact");
             CompactError::Unavailable { cause: error.to_string() }
         })?;
@@ -260,7 +260,7 @@ impl Writer {
     }
 
     fn reindex(&mut self, resource: &Arc<str>) {
-        // Nobody else changes the state, so what is computed outside the lock still fits inside it.
+        // Only this thread changes the state, so what is computed outside the lock is still valid inside it.
         let records = self.shared.read().records(resource);
         let mut changed = HashMap::new();
         for record in &records {
@@ -285,10 +285,10 @@ impl Commit {
 #[derive(Default)]
 struct Group {
     revision: u64,
-    /// The objects as they will be, for the commits that come later in the group.
+    /// The objects after the commits so far, for later commits of the group.
     staged: HashMap<Key, Option<Arc<Record>>>,
     events: Vec<Arc<Event>>,
-    /// What the log keeps of each event.
+    /// The body of each event, for the log.
     bodies: Vec<Bytes>,
 }
 
@@ -311,13 +311,13 @@ impl Group {
                 self.revision = revision;
                 self.bodies.truncate(start);
                 for event in self.events.drain(start..).rev() {
-                    // Back to what was before, whether that was staged or not: it is what the state would say.
+                    // Back to the record before, whether that was staged or not: it equals the one of the state.
                     self.staged.insert(event.record.key.clone(), event.previous.clone());
                 }
                 return Err(CommitError::Conflict { key: change.key().clone(), expected: change.expected(), found });
             }
             self.revision += 1;
-            let body = change.body().fill(self.revision);
+            let body = change.body().with_revision(self.revision);
             let (kind, key) = match change {
                 Change::Put { key, .. } => (RowKind::Put, key),
                 Change::Delete { key, .. } => (RowKind::Delete, key),
@@ -369,9 +369,8 @@ fn row(event: &Event, body: Bytes) -> Row {
     Row { revision: *revision, kind: row_kind(event.kind), created_revision: *created_revision, key: key.clone(), body }
 }
 
-/// The rows that a row makes superfluous once it belongs to the compacted part: the one before it, and itself if it
-/// is a deletion.
-fn made_superfluous(revision: u64, kind: RowKind, previous: Option<&Record>) -> impl Iterator<Item = Superseded> {
+/// The rows that a row supersedes once it is compacted: the one before it, and itself if it is a deletion.
+fn superseded_by(revision: u64, kind: RowKind, previous: Option<&Record>) -> impl Iterator<Item = Superseded> {
     let before = previous.map(|previous| previous.revision);
     let itself = (kind == RowKind::Delete).then_some(revision);
     before.into_iter().chain(itself).map(move |row| Superseded { row, by: revision })

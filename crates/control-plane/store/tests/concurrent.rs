@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Place, bodies, indexer, key, put};
+use crate::common::{LogStorage, bodies, indexer, key, put};
 use rstest::rstest;
 use seaworthy_store::{
-    CommitError, Engine, EngineError, Event, EventKind, Expect, Key, Mark, Memory, Row, Store, Window,
+    CommitError, Engine, EngineError, Event, EventKind, EventWindow, Expect, Key, MemoryLog, Row, Store, Watermarks,
 };
 
-/// An engine that stops in every append until it is let go, and tells when it is there.
+/// An engine that blocks in every append until the test releases it, and reports when it is there.
 struct Gated {
-    memory: Memory,
+    memory: MemoryLog,
     arrived: Sender<Vec<u64>>,
     go: Receiver<Result<(), EngineError>>,
 }
 
 impl Engine for Gated {
-    fn mark(&mut self) -> Result<Mark, EngineError> {
-        self.memory.mark()
+    fn watermarks(&mut self) -> Result<Watermarks, EngineError> {
+        self.memory.watermarks()
     }
 
     fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError> {
@@ -35,16 +35,16 @@ impl Engine for Gated {
         self.memory.append(rows)
     }
 
-    fn compact(&mut self, mark: Mark, superseded: &[u64]) -> Result<(), EngineError> {
-        self.memory.compact(mark, superseded)
+    fn compact(&mut self, watermarks: Watermarks, superseded: &[u64]) -> Result<(), EngineError> {
+        self.memory.compact(watermarks, superseded)
     }
 }
 
 fn gated() -> (Store, Receiver<Vec<u64>>, Sender<Result<(), EngineError>>) {
     let (arrived, arrivals) = channel();
-    let (let_go, go) = channel();
-    let engine = Gated { memory: Memory::new(), arrived, go };
-    (Store::with_engine(engine, indexer(), Window::default()).unwrap(), arrivals, let_go)
+    let (release, go) = channel();
+    let engine = Gated { memory: MemoryLog::new(), arrived, go };
+    (Store::with_engine(engine, indexer(), EventWindow::default()).unwrap(), arrivals, release)
 }
 
 /// Sends commits without waiting for them; each is polled once, in order, so that they queue in order.
@@ -131,8 +131,8 @@ async fn a_caller_that_gives_up_does_not_stop_its_commit() {
 struct Counted(Box<dyn Engine>, Arc<AtomicUsize>);
 
 impl Engine for Counted {
-    fn mark(&mut self) -> Result<Mark, EngineError> {
-        self.0.mark()
+    fn watermarks(&mut self) -> Result<Watermarks, EngineError> {
+        self.0.watermarks()
     }
 
     fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError> {
@@ -144,8 +144,8 @@ impl Engine for Counted {
         self.0.append(rows)
     }
 
-    fn compact(&mut self, mark: Mark, superseded: &[u64]) -> Result<(), EngineError> {
-        self.0.compact(mark, superseded)
+    fn compact(&mut self, watermarks: Watermarks, superseded: &[u64]) -> Result<(), EngineError> {
+        self.0.compact(watermarks, superseded)
     }
 }
 
@@ -215,9 +215,12 @@ async fn mirror(store: Store, last: u64) -> BTreeMap<Key, u64> {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_watcher_sees_every_event_once_in_order(#[values(Place::disk(), Place::memory())] place: Place) {
+async fn every_watcher_sees_every_event_once_in_order(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
     let appends = Arc::new(AtomicUsize::new(0));
-    let store = Store::with_engine(Counted(place.engine(), appends.clone()), indexer(), Window::default()).unwrap();
+    let store =
+        Store::with_engine(Counted(storage.engine(), appends.clone()), indexer(), EventWindow::default()).unwrap();
     let total = WRITERS * COMMITS;
     let of_resource = |resource: usize| {
         (0..WRITERS).flat_map(|writer| (0..COMMITS).map(move |n| writer + n)).filter(|n| n % 2 == resource).count()
@@ -271,7 +274,7 @@ async fn every_watcher_sees_every_event_once_in_order(#[values(Place::disk(), Pl
         .map(|body| body.split('@').next().unwrap().parse::<usize>().unwrap())
         .sum();
     assert_eq!(counts, total);
-    if matches!(place, Place::Disk(_)) {
+    if matches!(storage, LogStorage::Disk(_)) {
         assert!(appends.load(Ordering::Relaxed) < total, "{appends:?} appends for {total} commits");
     }
 }

@@ -1,19 +1,20 @@
-//! What every engine promises, and what the store promises on each of them.
+//! Contract tests of all engines, and of the store on each of them.
 
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Place, bodies, body, delete, indexer, key, put};
+use crate::common::{LogStorage, bodies, body, delete, indexer, key, put};
 use bytes::Bytes;
 use rstest::rstest;
 use seaworthy_store::{
-    Body, Change, CommitError, CompactError, Engine, EventKind, Expect, Key, Mark, ReadError, Row, RowKind, Store,
-    Tags, WatchError, Window,
+    Body, Change, CommitError, CompactError, Engine, EventKind, EventWindow, Expect, Key, ReadError, Row, RowKind,
+    Store, Tags, WatchError, Watermarks,
 };
 
-const UNBOUNDED: Window = Window { events: usize::MAX, bytes: usize::MAX, fewest: 1, most_bytes: usize::MAX };
+const UNBOUNDED: EventWindow =
+    EventWindow { max_events: usize::MAX, soft_max_bytes: usize::MAX, min_events: 1, max_bytes: usize::MAX };
 
 /// How many of the latest events a watcher may still ask for.
 fn kept(store: &Store) -> u64 {
@@ -43,52 +44,56 @@ fn rows(engine: &mut dyn Engine) -> Vec<Row> {
 }
 
 #[rstest]
-fn a_new_log_is_empty(#[values(Place::disk(), Place::memory())] place: Place) {
-    let mut engine = place.engine();
-    assert_eq!(engine.mark().unwrap(), Mark { revision: 0, compacted: 0 });
+fn a_new_log_is_empty(#[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage) {
+    let mut engine = storage.engine();
+    assert_eq!(engine.watermarks().unwrap(), Watermarks { revision: 0, compacted: 0 });
     assert_eq!(rows(&mut *engine), []);
 }
 
 #[rstest]
-fn rows_come_back_in_order_after_a_restart(#[values(Place::disk(), Place::memory())] place: Place) {
+fn rows_come_back_in_order_after_a_restart(#[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage) {
     let all = [row(1, "a", "one"), row(2, "b", ""), Row { kind: RowKind::Delete, ..row(3, "a", "three") }];
-    let mut engine = place.engine();
+    let mut engine = storage.engine();
     rows(&mut *engine);
     engine.append(&all[..2]).unwrap();
     engine.append(&all[2..]).unwrap();
     assert_eq!(rows(&mut *engine), all);
     drop(engine);
-    let mut engine = place.engine();
-    assert_eq!(engine.mark().unwrap(), Mark { revision: 3, compacted: 0 });
+    let mut engine = storage.engine();
+    assert_eq!(engine.watermarks().unwrap(), Watermarks { revision: 3, compacted: 0 });
     assert_eq!(rows(&mut *engine), all);
 }
 
 #[rstest]
-fn compaction_removes_what_it_is_told_and_keeps_the_mark(#[values(Place::disk(), Place::memory())] place: Place) {
-    let mut engine = place.engine();
+fn compaction_removes_the_given_rows_and_keeps_the_watermarks(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let mut engine = storage.engine();
     engine.append(&[row(1, "a", "1"), row(2, "a", "2"), row(3, "a", "3")]).unwrap();
-    let mark = Mark { revision: 3, compacted: 3 };
-    engine.compact(mark, &[1, 3, 99]).unwrap();
+    let watermarks = Watermarks { revision: 3, compacted: 3 };
+    engine.compact(watermarks, &[1, 3, 99]).unwrap();
     assert_eq!(rows(&mut *engine), [row(2, "a", "2")]);
     drop(engine);
-    let mut engine = place.engine();
-    assert_eq!(engine.mark().unwrap(), mark);
+    let mut engine = storage.engine();
+    assert_eq!(engine.watermarks().unwrap(), watermarks);
     assert_eq!(rows(&mut *engine), [row(2, "a", "2")]);
     engine.append(&[row(4, "a", "4")]).unwrap();
-    assert_eq!(engine.mark().unwrap().revision, 4);
+    assert_eq!(engine.watermarks().unwrap().revision, 4);
 }
 
 #[rstest]
 #[tokio::test]
-async fn a_body_gets_its_revision_and_keeps_its_creation(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn a_body_gets_its_revision_and_keeps_its_creation(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let pod = key("a");
     let first = store.commit(vec![put(&pod, Expect::Absent, "new")]).await.unwrap();
     assert_eq!((first.revision, bodies(&first.records)), (1, vec!["new@1".to_owned()]));
     store.commit(vec![put(&key("b"), Expect::Any, "other")]).await.unwrap();
     store.commit(vec![put(&pod, Expect::Revision(1), "newer")]).await.unwrap();
     store.close().await;
-    for store in [store, place.store()] {
+    for store in [store, storage.store()] {
         let found = store.get(&pod).unwrap();
         assert_eq!((found.revision, found.created_revision, &*found.body()), (3, 1, &b"newer@3"[..]));
         assert_eq!((found.tags.label("text"), found.tags.field("name")), (Some("newer"), Some("a")));
@@ -97,8 +102,10 @@ async fn a_body_gets_its_revision_and_keeps_its_creation(#[values(Place::disk(),
 
 #[rstest]
 #[tokio::test]
-async fn an_unmet_expectation_names_what_was_found(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn an_unmet_expectation_names_what_was_found(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let pod = key("a");
     store.commit(vec![put(&pod, Expect::Absent, "x")]).await.unwrap();
     for (change, there) in [
@@ -124,8 +131,10 @@ async fn an_unmet_expectation_names_what_was_found(#[values(Place::disk(), Place
 
 #[rstest]
 #[tokio::test]
-async fn a_commit_is_made_as_a_whole_or_not_at_all(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn a_commit_is_made_as_a_whole_or_not_at_all(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let (a, b) = (key("a"), key("b"));
     store.commit(vec![put(&a, Expect::Absent, "1")]).await.unwrap();
     let refused = vec![
@@ -148,31 +157,35 @@ async fn a_commit_is_made_as_a_whole_or_not_at_all(#[values(Place::disk(), Place
     assert_eq!(store.get(&a).unwrap().created_revision, 4);
     assert_eq!(store.commit(vec![]).await.unwrap().revision, 5);
     store.close().await;
-    assert_eq!(bodies(&place.store().list("core/pods", None).records), ["4@4", "5@5"]);
+    assert_eq!(bodies(&storage.store().list("core/pods", None).records), ["4@4", "5@5"]);
 }
 
 #[rstest]
 #[tokio::test]
-async fn what_cannot_be_stored_is_refused_by_name(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
-    for key in [Key::new("", "", "a"), Key::new("r", "", ""), Key::new("r", "n".repeat(Key::LONGEST_PART + 1), "a")] {
+async fn what_cannot_be_stored_is_refused_by_name(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
+    for key in [Key::new("", "", "a"), Key::new("r", "", ""), Key::new("r", "n".repeat(Key::MAX_PART_BYTES + 1), "a")] {
         let refused = store.commit(vec![put(&key, Expect::Any, "")]).await;
         assert!(matches!(refused, Err(CommitError::Invalid { .. })), "{refused:?}");
     }
     let outside = Change::Put { key: key("a"), expected: Expect::Any, body: Body::new("abc", 4) };
     let message = store.commit(vec![outside]).await.unwrap_err().to_string();
-    assert_eq!(message, "core/pods default/a: the hole at 4 is outside the body of 3 bytes");
+    assert_eq!(message, "core/pods default/a: revision offset 4 is outside the body of 3 bytes");
     assert_eq!(store.revision(), 0);
-    let longest = Key::new("r", "n".repeat(Key::LONGEST_PART), "a");
+    let longest = Key::new("r", "n".repeat(Key::MAX_PART_BYTES), "a");
     store.commit(vec![put(&longest, Expect::Any, "")]).await.unwrap();
     store.close().await;
-    assert!(place.store().get(&longest).is_some());
+    assert!(storage.store().get(&longest).is_some());
 }
 
 #[rstest]
 #[tokio::test]
-async fn lists_are_in_order_and_keep_to_their_namespace(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn lists_are_in_order_and_keep_to_their_namespace(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     // Neighbours that share prefixes, in an order that is not theirs.
     for (resource, namespace, name) in [
         ("r", "b", "x"),
@@ -196,8 +209,10 @@ async fn lists_are_in_order_and_keep_to_their_namespace(#[values(Place::disk(), 
 
 #[rstest]
 #[tokio::test]
-async fn pages_are_of_one_moment_while_objects_change(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn pages_are_of_one_moment_while_objects_change(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let all: Vec<Change> = ["a", "b", "c", "d", "e"].map(|name| put(&key(name), Expect::Absent, name)).into();
     store.commit(all).await.unwrap();
     let page = |after: Option<&str>| store.list_at("core/pods", None, 5, after.map(key).as_ref(), 2).unwrap();
@@ -221,15 +236,17 @@ async fn pages_are_of_one_moment_while_objects_change(#[values(Place::disk(), Pl
 
 #[rstest]
 #[tokio::test]
-async fn events_tell_kind_state_and_what_was_before(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn events_have_kind_state_and_previous_state(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let pod = key("a");
     store.commit(vec![put(&pod, Expect::Absent, "1")]).await.unwrap();
     store.commit(vec![put(&Key::new("core/nodes", "", "n"), Expect::Absent, "node")]).await.unwrap();
     store.commit(vec![put(&pod, Expect::Any, "2")]).await.unwrap();
     store.commit(vec![delete(&pod, Expect::Any, "last")]).await.unwrap();
     store.close().await;
-    for store in [store, place.store()] {
+    for store in [store, storage.store()] {
         let batch = store.watch("core/pods", 0).unwrap().next().await.unwrap();
         let seen: Vec<_> = batch
             .events
@@ -253,8 +270,10 @@ async fn events_tell_kind_state_and_what_was_before(#[values(Place::disk(), Plac
 
 #[rstest]
 #[tokio::test]
-async fn a_line_is_encoded_once_for_all_watchers(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn a_line_is_encoded_once_for_all_watchers(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     store.commit(vec![put(&key("a"), Expect::Absent, "1")]).await.unwrap();
     let (mut one, mut two) = (store.watch("core/pods", 0).unwrap(), store.watch_all(0).unwrap());
     let (one, two) = (one.next().await.unwrap(), two.next().await.unwrap());
@@ -265,9 +284,9 @@ async fn a_line_is_encoded_once_for_all_watchers(#[values(Place::disk(), Place::
 #[rstest]
 #[tokio::test]
 async fn progress_passes_by_the_events_of_others_but_not_ones_own(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let store = place.store();
+    let store = storage.store();
     let mut watch = store.watch("core/pods", 0).unwrap();
     store.commit(vec![put(&Key::new("core/nodes", "", "n"), Expect::Absent, "node")]).await.unwrap();
     assert_eq!(watch.progress(), 1);
@@ -281,9 +300,9 @@ async fn progress_passes_by_the_events_of_others_but_not_ones_own(
 #[rstest]
 #[tokio::test]
 async fn a_watcher_that_fell_behind_is_cut_off_and_others_are_not(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let store = place.store_with(Window { events: 3, ..UNBOUNDED });
+    let store = storage.store_with(EventWindow { max_events: 3, ..UNBOUNDED });
     let node = Key::new("core/nodes", "", "n");
     let (mut slow, mut idle) = (store.watch("core/pods", 0).unwrap(), store.watch("core/nodes", 0).unwrap());
     let mut quick = store.watch("core/pods", 0).unwrap();
@@ -305,9 +324,9 @@ async fn a_watcher_that_fell_behind_is_cut_off_and_others_are_not(
 #[rstest]
 #[tokio::test]
 async fn the_window_is_bounded_in_bytes_and_keeps_the_newest_event(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let store = place.store_with(Window { bytes: 10_000, ..UNBOUNDED });
+    let store = storage.store_with(EventWindow { soft_max_bytes: 10_000, ..UNBOUNDED });
     let mut watch = store.watch("core/pods", 0).unwrap();
     for _ in 0..3 {
         // Too large to be packed.
@@ -325,11 +344,12 @@ async fn the_window_is_bounded_in_bytes_and_keeps_the_newest_event(
 #[rstest]
 #[tokio::test]
 async fn large_bodies_leave_the_fewest_events_up_to_a_hard_bound(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
     // Too large to be packed, so each event keeps the body before it.
     let size = 70_000;
-    let store = place.store_with(Window { bytes: 5_000, fewest: 20, most_bytes: 15 * size, ..UNBOUNDED });
+    let store =
+        storage.store_with(EventWindow { soft_max_bytes: 5_000, min_events: 20, max_bytes: 15 * size, ..UNBOUNDED });
     for _ in 0..10 {
         store.commit(vec![put(&key("a"), Expect::Any, &"x".repeat(size))]).await.unwrap();
     }
@@ -341,13 +361,15 @@ async fn large_bodies_leave_the_fewest_events_up_to_a_hard_bound(
     for _ in 0..60 {
         store.commit(vec![put(&key("b"), Expect::Any, &"x".repeat(100))]).await.unwrap();
     }
-    assert_eq!(kept(&store), 20, "the fewest that are kept");
+    assert_eq!(kept(&store), 20, "the min_events that are kept");
 }
 
 #[rstest]
 #[tokio::test]
-async fn compaction_keeps_objects_and_later_history(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn compaction_keeps_objects_and_later_history(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     for text in ["1", "2", "3"] {
         store.commit(vec![put(&key("a"), Expect::Any, text)]).await.unwrap();
     }
@@ -359,7 +381,7 @@ async fn compaction_keeps_objects_and_later_history(#[values(Place::disk(), Plac
     store.compact(2).await.unwrap();
     store.close().await;
     let mut left = Vec::new();
-    place
+    storage
         .engine()
         .load(&mut |row| {
             left.push(row.revision);
@@ -367,7 +389,7 @@ async fn compaction_keeps_objects_and_later_history(#[values(Place::disk(), Plac
         })
         .unwrap();
     assert_eq!(left, [3, 6]);
-    for store in [store, place.store()] {
+    for store in [store, storage.store()] {
         assert_eq!(store.watch("core/pods", 4).unwrap_err(), ReadError::Expired { oldest: 5 });
         let batch = store.watch("core/pods", 5).unwrap().next().await.unwrap();
         assert_eq!(bodies(batch.events[0].previous.as_ref()), ["3@3"]);
@@ -379,28 +401,30 @@ async fn compaction_keeps_objects_and_later_history(#[values(Place::disk(), Plac
 #[rstest]
 #[tokio::test]
 async fn revisions_do_not_come_back_when_the_newest_rows_are_compacted(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let store = place.store();
+    let store = storage.store();
     store.commit(vec![put(&key("a"), Expect::Any, "1")]).await.unwrap();
     store.commit(vec![delete(&key("a"), Expect::Any, "2")]).await.unwrap();
     store.compact(2).await.unwrap();
     store.close().await;
-    let store = place.store();
+    let store = storage.store();
     assert_eq!((store.revision(), store.list("core/pods", None).records.len()), (2, 0));
     assert_eq!(store.commit(vec![put(&key("a"), Expect::Absent, "3")]).await.unwrap().revision, 3);
 }
 
 #[rstest]
 #[tokio::test]
-async fn large_compactions_are_done_in_steps_and_finish(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn large_compactions_are_done_in_steps_and_finish(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let changes = (0..2000).map(|n| put(&key("a"), Expect::Any, &n.to_string())).collect();
     store.commit(changes).await.unwrap();
     store.compact(2000).await.unwrap();
     store.close().await;
     let mut left = Vec::new();
-    place
+    storage
         .engine()
         .load(&mut |row| {
             left.push(row.revision);
@@ -413,25 +437,27 @@ async fn large_compactions_are_done_in_steps_and_finish(#[values(Place::disk(), 
 #[rstest]
 #[tokio::test]
 async fn a_compaction_that_was_cut_short_is_finished_by_the_next(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let mut engine = place.engine();
+    let mut engine = storage.engine();
     let gone = Row { kind: RowKind::Delete, ..row(4, "b", "4@4") };
     engine.append(&[row(1, "a", "1@1"), row(2, "a", "2@2"), row(3, "b", "3@3"), gone]).unwrap();
-    engine.compact(Mark { revision: 4, compacted: 4 }, &[]).unwrap();
+    engine.compact(Watermarks { revision: 4, compacted: 4 }, &[]).unwrap();
     drop(engine);
-    let store = place.store();
+    let store = storage.store();
     assert_eq!(bodies(&store.list("core/pods", None).records), ["2@2"]);
     assert_eq!(store.watch("core/pods", 3).unwrap_err(), ReadError::Expired { oldest: 4 });
     store.compact(1).await.unwrap();
     store.close().await;
-    assert_eq!(rows(&mut *place.engine()), [row(2, "a", "2@2")]);
+    assert_eq!(rows(&mut *storage.engine()), [row(2, "a", "2@2")]);
 }
 
 #[rstest]
 #[tokio::test]
-async fn a_closed_store_reads_but_does_not_write(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn a_closed_store_reads_but_does_not_write(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let mut watch = store.watch("core/pods", 0).unwrap();
     store.commit(vec![put(&key("a"), Expect::Any, "1")]).await.unwrap();
     store.close().await;
@@ -447,15 +473,15 @@ async fn a_closed_store_reads_but_does_not_write(#[values(Place::disk(), Place::
 #[rstest]
 #[tokio::test]
 async fn dropping_the_last_handle_ends_watches_and_frees_the_place(
-    #[values(Place::disk(), Place::memory())] place: Place,
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
 ) {
-    let store = place.store();
+    let store = storage.store();
     let mut watch = store.watch("core/pods", 0).unwrap();
     let waiting = tokio::spawn(async move { watch.next().await.map(|_| ()) });
     tokio::task::yield_now().await;
     drop(store);
     assert_eq!(waiting.await.unwrap(), Err(WatchError::Closed));
-    place.store();
+    storage.store();
 }
 
 #[tokio::test]
@@ -465,7 +491,7 @@ async fn reindexing_gives_new_tags_to_objects_and_events_alike() {
     let indexer = Arc::new(move |key: &Key, bytes: &[u8]| {
         if seen.load(Ordering::SeqCst) { Tags::new([], [("spec.new", "yes")]) } else { indexer()(key, bytes) }
     });
-    let store = Store::in_memory(indexer, Window::default()).unwrap();
+    let store = Store::in_memory(indexer, EventWindow::default()).unwrap();
     store.commit(vec![put(&key("a"), Expect::Any, "1"), put(&key("a"), Expect::Any, "2")]).await.unwrap();
     store
         .commit(vec![Change::Put { key: Key::new("other", "", "o"), expected: Expect::Any, body: body("o") }])
@@ -495,7 +521,7 @@ async fn a_writer_that_panics_ends_watches_and_commits_but_not_reads() {
         assert!(!seen.load(Ordering::SeqCst), "an indexer with a mistake in it");
         Tags::default()
     });
-    let store = Store::in_memory(indexer, Window::default()).unwrap();
+    let store = Store::in_memory(indexer, EventWindow::default()).unwrap();
     store.commit(vec![put(&key("a"), Expect::Any, "1")]).await.unwrap();
     let mut watch = store.watch("core/pods", 1).unwrap();
     is_broken.store(true, Ordering::SeqCst);
@@ -508,8 +534,10 @@ async fn a_writer_that_panics_ends_watches_and_commits_but_not_reads() {
 
 #[rstest]
 #[tokio::test]
-async fn all_objects_of_all_resources_are_those_of_one_moment(#[values(Place::disk(), Place::memory())] place: Place) {
-    let store = place.store();
+async fn all_objects_of_all_resources_are_those_of_one_moment(
+    #[values(LogStorage::disk(), LogStorage::memory())] storage: LogStorage,
+) {
+    let store = storage.store();
     let (pod, gone, node) = (key("a"), key("b"), Key::new("core/nodes", "", "n"));
     let changes =
         vec![put(&pod, Expect::Absent, "a"), put(&gone, Expect::Absent, "b"), put(&node, Expect::Absent, "n")];

@@ -1,8 +1,8 @@
-//! Killed at any moment, under a write load, again and again.
+//! Crash test: the process is killed at random moments under a write load.
 //!
-//! A child process (this very program, told by its environment to be one) opens the store, tells what it found, and
-//! writes from several tasks at once, telling what was acknowledged, until it is killed. `SEAWORTHY_STORE_KILLS` sets
-//! how often, for longer runs; `SEAWORTHY_STORE_SEED` repeats the moments of one.
+//! A child process (this program, with variables in its environment) opens the store, prints its contents, and writes from
+//! several tasks at once, printing what was acknowledged, until it is killed. `SEAWORTHY_STORE_KILLS` sets how often, for
+//! longer runs; `SEAWORTHY_STORE_SEED` repeats the random moments of a run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,8 +16,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Place, body, indexer};
-use seaworthy_store::{Change, Expect, Key, Store, Window};
+use common::{LogStorage, body, indexer};
+use seaworthy_store::{Change, EventWindow, Expect, Key, Store};
 
 const FOLDER: &str = "SEAWORTHY_STORE_CRASH_FOLDER";
 const RUN: &str = "SEAWORTHY_STORE_CRASH_RUN";
@@ -38,7 +38,7 @@ fn text(run: usize, task: usize, n: usize) -> String {
     format!("{run}-{task}-{n}")
 }
 
-async fn write_for_ever(store: Store, run: usize, task: usize) {
+async fn write_until_killed(store: Store, run: usize, task: usize) {
     for n in 0.. {
         let changes = (0..PARTS)
             .filter(|p| !is_delete(n) || store.get(&part(task, *p)).is_some())
@@ -48,7 +48,7 @@ async fn write_for_ever(store: Store, run: usize, task: usize) {
             })
             .collect();
         let done = store.commit(changes).await.unwrap();
-        say(&format!("acknowledged {task} {n} {}\n", done.revision));
+        print(&format!("acknowledged {task} {n} {}\n", done.revision));
         if task == 0 && n % 5 == 4 {
             store.compact(done.revision.saturating_sub(40)).await.unwrap();
         }
@@ -56,7 +56,7 @@ async fn write_for_ever(store: Store, run: usize, task: usize) {
 }
 
 /// One write for the whole text, so that lines of several tasks do not mix.
-fn say(text: &str) {
+fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).unwrap();
     out.flush().unwrap();
@@ -67,11 +67,11 @@ fn say(text: &str) {
 fn child() {
     let (Ok(folder), Ok(run)) = (env::var(FOLDER), env::var(RUN)) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let store = Store::open(Path::new(&folder), indexer(), Window::default()).unwrap();
-    say(&told(&store));
+    let store = Store::open(Path::new(&folder), indexer(), EventWindow::default()).unwrap();
+    print(&dump(&store));
     runtime.block_on(async {
         let run = run.parse().unwrap();
-        let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(write_for_ever(store.clone(), run, task))).collect();
+        let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(write_until_killed(store.clone(), run, task))).collect();
         for task in tasks {
             task.await.unwrap();
         }
@@ -79,13 +79,13 @@ fn child() {
 }
 
 /// Everything in the store, as lines.
-fn told(store: &Store) -> String {
-    let mut told = String::from("\n");
+fn dump(store: &Store) -> String {
+    let mut text = String::from("\n");
     let listed = store.list("core/pods", None);
     for record in &listed.records {
         let body = record.body();
         let body = str::from_utf8(&body).unwrap();
-        writeln!(told, "object {} {} {body}", record.key.namespace, record.key.name).unwrap();
+        writeln!(text, "object {} {} {body}", record.key.namespace, record.key.name).unwrap();
     }
     // The history goes back to the last compaction; try backwards where it begins.
     let mut from = listed.revision;
@@ -95,17 +95,17 @@ fn told(store: &Store) -> String {
     let mut watch = store.watch_all(from).unwrap();
     while let Some(batch) = watch.try_next().unwrap() {
         for event in batch.events {
-            writeln!(told, "event {} {}", event.revision(), str::from_utf8(&event.record.body()).unwrap()).unwrap();
+            writeln!(text, "event {} {}", event.revision(), str::from_utf8(&event.record.body()).unwrap()).unwrap();
         }
     }
-    writeln!(told, "opened {}", listed.revision).unwrap();
-    told
+    writeln!(text, "opened {}", listed.revision).unwrap();
+    text
 }
 
-/// What the outside world knows.
+/// What an observer knows.
 #[derive(Default)]
 struct Known {
-    /// What each revision was, as far as anybody saw it.
+    /// The body of each revision, as far as it was seen.
     revisions: BTreeMap<u64, String>,
     newest: u64,
     /// Of each task, the text of its objects, if it has any.
@@ -136,7 +136,7 @@ impl Known {
         self.objects[task] = (!is_delete(n)).then_some(text);
     }
 
-    /// Compares what a restart found with what is known.
+    /// Compares the contents after a restart with what is known.
     fn check(&mut self, lines: &[String]) {
         let mut objects: [Vec<String>; TASKS] = Default::default();
         for line in lines {
@@ -184,8 +184,8 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (seed >> 33) % below
     };
-    let place = Place::disk();
-    let Place::Disk(folder) = &place else { unreachable!() };
+    let storage = LogStorage::disk();
+    let LogStorage::Disk(folder) = &storage else { unreachable!() };
     let mut known = Known::default();
     let mut killed_while_opening = 0;
     for run in 0..kills as usize {
@@ -216,7 +216,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         if is_early {
             kill(&mut child);
         }
-        // To the end of the pipe: what was told before the kill counts as acknowledged. Half a line does not.
+        // To the end of the pipe: what was printed before the kill counts as acknowledged. Half a line does not.
         while out
             .read_line({
                 line.clear();
@@ -247,8 +247,8 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         assert!(!status.success() && status.code().is_none(), "run {run}: the child ended by itself: {status}");
         killed_while_opening += u64::from(!is_open);
     }
-    let store = place.store();
-    known.check(&told(&store).lines().map(str::to_owned).collect::<Vec<_>>());
+    let store = storage.store();
+    known.check(&dump(&store).lines().map(str::to_owned).collect::<Vec<_>>());
     println!(
         "{kills} kills, {killed_while_opening} of them while opening; {} commits acknowledged, revision {}",
         known.total_acknowledged, known.newest

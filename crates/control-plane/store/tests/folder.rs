@@ -1,4 +1,4 @@
-//! Which folders and files a store accepts, and that a refused one stays as it was.
+//! Folders and files that a store accepts and rejects; a rejected one stays unchanged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,10 +9,10 @@ use std::process::Command;
 
 use crate::common::{bodies, indexer, key, put};
 use rstest::rstest;
-use seaworthy_store::{Expect, OpenError, Redb, Store, Window};
+use seaworthy_store::{EventWindow, Expect, OpenError, RedbLog, Store};
 
 fn open(folder: &Path) -> Result<Store, OpenError> {
-    Store::open(folder, indexer(), Window::default())
+    Store::open(folder, indexer(), EventWindow::default())
 }
 
 fn mode(path: &Path) -> u32 {
@@ -79,7 +79,7 @@ fn a_folder_in_use_is_refused_with_the_holder() {
 #[test]
 fn a_file_that_another_program_has_open_is_refused() {
     let (folder, file) = filled();
-    let engine = Redb::open(&file).unwrap();
+    let engine = RedbLog::open(&file).unwrap();
     let error = open(folder.path()).unwrap_err();
     assert!(matches!(error, OpenError::InUse { holder: None, .. }), "{error}");
     drop(engine);
@@ -91,9 +91,9 @@ fn what_is_no_folder_is_named_as_such() {
     let parent = tempfile::tempdir().unwrap();
     let file = parent.path().join("file");
     File::create(&file).unwrap();
-    for place in [file.clone(), file.join("below")] {
-        let error = open(&place).unwrap_err();
-        assert!(matches!(&error, OpenError::NotAFolder { folder } if *folder == place), "{error}");
+    for path in [file.clone(), file.join("below")] {
+        let error = open(&path).unwrap_err();
+        assert!(matches!(&error, OpenError::NotAFolder { folder } if *folder == path), "{error}");
     }
     // A folder where the file should be.
     let folder = parent.path().join("folder");
@@ -106,8 +106,8 @@ fn what_is_no_folder_is_named_as_such() {
 #[test]
 fn a_folder_that_cannot_be_written_to_says_so() {
     let error = open(Path::new("/proc/self/store")).unwrap_err();
-    assert!(matches!(error, OpenError::Folder { act: "make it", .. }), "{error}");
-    assert!(error.to_string().starts_with("data folder /proc/self/store: cannot make it: "), "{error}");
+    assert!(matches!(error, OpenError::Folder { act: "create it", .. }), "{error}");
+    assert!(error.to_string().starts_with("data folder /proc/self/store: cannot create it: "), "{error}");
 }
 
 /// Where the system lets root make a file unchangeable, even root cannot write it; elsewhere permissions do.

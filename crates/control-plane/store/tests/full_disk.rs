@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::{bodies, indexer, key, put};
-use seaworthy_store::{CommitError, Expect, OpenError, Store, Window};
+use seaworthy_store::{CommitError, EventWindow, Expect, OpenError, Store};
 use seaworthy_trial::small_disk;
 
 #[test]
@@ -21,7 +21,7 @@ fn child() {
     let folder = disk.join("data");
     let ballast = disk.join("ballast");
     fs::write(&ballast, vec![1; 4 << 20]).unwrap();
-    let open = || Store::open(&folder, indexer(), Window::default());
+    let open = || Store::open(&folder, indexer(), EventWindow::default());
     let store = open().unwrap();
     let large = "x".repeat(100_000);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

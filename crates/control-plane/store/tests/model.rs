@@ -1,18 +1,19 @@
-//! Random commits, compactions, restarts, reads and watches against a model that is too simple to be wrong.
+//! Model test: random commits, compactions, restarts, reads and watches are compared with a simple model.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::common::{Place, body};
+use crate::common::{LogStorage, body};
 use proptest::prelude::*;
 use seaworthy_store::{
-    Change, CommitError, CompactError, EventKind, Expect, Key, ReadError, Record, Store, Watch, WatchError, Window,
+    Change, CommitError, CompactError, EventKind, EventWindow, Expect, Key, ReadError, Record, Store, Watch, WatchError,
 };
 use tokio::runtime::Runtime;
 
 /// Small, so that events leave it all the time.
-const WINDOW: Window = Window { events: 9, bytes: usize::MAX, fewest: 1, most_bytes: usize::MAX };
+const WINDOW: EventWindow =
+    EventWindow { max_events: 9, soft_max_bytes: usize::MAX, min_events: 1, max_bytes: usize::MAX };
 
 const RESOURCES: [&str; 2] = ["apps/daemonsets", "core/pods"];
 
@@ -24,7 +25,7 @@ enum Step {
     Restart,
     /// A watch of a resource, or of all, from so many revisions ago.
     Watch(Option<usize>, u64),
-    /// What each watch has to tell now.
+    /// Read all pending events of each watch.
     Drain,
 }
 
@@ -32,12 +33,12 @@ enum Step {
 struct Edit {
     key: Key,
     is_delete: bool,
-    guess: Guess,
+    expected_revision: ExpectedRevision,
     text: String,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Guess {
+enum ExpectedRevision {
     Any,
     Absent,
     Current,
@@ -47,18 +48,14 @@ enum Guess {
 fn edit() -> impl Strategy<Value = Edit> {
     let name = (prop::sample::select(&RESOURCES[..]), prop::sample::select(&["", "a", "ab"][..]), "[xyz]");
     let key = name.prop_map(|(resource, namespace, name)| Key::new(resource, namespace, name));
-    let guess = prop_oneof![
-        4 => Just(Guess::Any),
-        2 => Just(Guess::Absent),
-        4 => Just(Guess::Current),
-        1 => (0..60u64).prop_map(Guess::Revision),
+    let expected_revision = prop_oneof![
+        4 => Just(ExpectedRevision::Any),
+        2 => Just(ExpectedRevision::Absent),
+        4 => Just(ExpectedRevision::Current),
+        1 => (0..60u64).prop_map(ExpectedRevision::Revision),
     ];
-    (key, prop::bool::weighted(0.3), guess, "[a-z]{0,3}").prop_map(|(key, is_delete, guess, text)| Edit {
-        key,
-        is_delete,
-        guess,
-        text,
-    })
+    (key, prop::bool::weighted(0.3), expected_revision, "[a-z]{0,3}")
+        .prop_map(|(key, is_delete, expected_revision, text)| Edit { key, is_delete, expected_revision, text })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -75,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Object = (u64, u64, String);
 type Objects = BTreeMap<Key, Object>;
 
-struct Happening {
+struct ModelEvent {
     revision: u64,
     key: Key,
     kind: EventKind,
@@ -87,7 +84,7 @@ struct Happening {
 struct Model {
     /// The objects at each revision from 0.
     history: Vec<Objects>,
-    happenings: Vec<Happening>,
+    events_so_far: Vec<ModelEvent>,
     compacted: u64,
     /// Revisions whose events are in the window.
     window: VecDeque<u64>,
@@ -113,25 +110,25 @@ impl Model {
 
     /// The oldest revision that a reader of the resource can start from.
     fn oldest(&self, resource: Option<&str>) -> u64 {
-        let gone = |happening: &&Happening| {
-            happening.revision > self.floor
-                && !self.window.contains(&happening.revision)
-                && resource.is_none_or(|resource| resource == &*happening.key.resource)
+        let gone = |model_event: &&ModelEvent| {
+            model_event.revision > self.floor
+                && !self.window.contains(&model_event.revision)
+                && resource.is_none_or(|resource| resource == &*model_event.key.resource)
         };
-        self.happenings.iter().filter(gone).map(|happening| happening.revision).max().unwrap_or(self.floor)
+        self.events_so_far.iter().filter(gone).map(|model_event| model_event.revision).max().unwrap_or(self.floor)
     }
 
     fn commit(&mut self, edits: &[Edit]) -> (Vec<Change>, bool) {
         let mut objects = self.objects().clone();
         let (mut steps, mut changes, mut is_met) = (Vec::new(), Vec::new(), true);
         let mut revision = self.revision();
-        for Edit { key, is_delete, guess, text } in edits {
+        for Edit { key, is_delete, expected_revision, text } in edits {
             let found = objects.get(key).cloned();
-            let expected = match guess {
-                Guess::Any => Expect::Any,
-                Guess::Absent => Expect::Absent,
-                Guess::Current => found.as_ref().map_or(Expect::Absent, |found| Expect::Revision(found.0)),
-                Guess::Revision(revision) => Expect::Revision(*revision),
+            let expected = match expected_revision {
+                ExpectedRevision::Any => Expect::Any,
+                ExpectedRevision::Absent => Expect::Absent,
+                ExpectedRevision::Current => found.as_ref().map_or(Expect::Absent, |found| Expect::Revision(found.0)),
+                ExpectedRevision::Revision(revision) => Expect::Revision(*revision),
             };
             let (key, body) = (key.clone(), body(text));
             changes.push(if *is_delete {
@@ -156,13 +153,13 @@ impl Model {
             } else {
                 objects.insert(key.clone(), now.clone())
             };
-            steps.push((objects.clone(), Happening { revision, key, kind, now, before: found }));
+            steps.push((objects.clone(), ModelEvent { revision, key, kind, now, before: found }));
         }
         if is_met {
-            for (objects, happening) in steps {
-                self.remember(happening.revision);
+            for (objects, model_event) in steps {
+                self.remember(model_event.revision);
                 self.history.push(objects);
-                self.happenings.push(happening);
+                self.events_so_far.push(model_event);
             }
         }
         (changes, is_met)
@@ -170,7 +167,7 @@ impl Model {
 
     fn remember(&mut self, revision: u64) {
         self.window.push_back(revision);
-        if self.window.len() > WINDOW.events {
+        if self.window.len() > WINDOW.max_events {
             self.window.pop_front();
         }
     }
@@ -244,11 +241,11 @@ fn drain(model: &mut Model) {
     let (revision, mut watches) = (model.revision(), std::mem::take(&mut model.watches));
     watches.retain_mut(|Watched { watch, resource, seen }| {
         let oldest = model.oldest(*resource);
-        let wanted: Vec<&Happening> = model
-            .happenings
+        let wanted: Vec<&ModelEvent> = model
+            .events_so_far
             .iter()
-            .filter(|happening| happening.revision > *seen)
-            .filter(|happening| resource.is_none_or(|resource| resource == &*happening.key.resource))
+            .filter(|model_event| model_event.revision > *seen)
+            .filter(|model_event| resource.is_none_or(|resource| resource == &*model_event.key.resource))
             .collect();
         let is_expired = *seen < oldest;
         if !is_expired {
@@ -269,19 +266,19 @@ fn drain(model: &mut Model) {
             batch.events
         });
         assert_eq!(found.len(), wanted.len());
-        for (event, happening) in found.iter().zip(wanted) {
-            assert_eq!((event.revision(), &event.record.key), (happening.revision, &happening.key));
-            assert_eq!((event.kind, object(&event.record)), (happening.kind, happening.now.clone()));
-            assert_eq!(event.previous.as_deref().map(object), happening.before);
+        for (event, model_event) in found.iter().zip(wanted) {
+            assert_eq!((event.revision(), &event.record.key), (model_event.revision, &model_event.key));
+            assert_eq!((event.kind, object(&event.record)), (model_event.kind, model_event.now.clone()));
+            assert_eq!(event.previous.as_deref().map(object), model_event.before);
         }
         true
     });
     model.watches = watches;
 }
 
-fn run(place: &Place, steps: Vec<Step>) {
+fn run(storage: &LogStorage, steps: Vec<Step>) {
     let runtime = Runtime::new().unwrap();
-    let mut store = place.store_with(WINDOW);
+    let mut store = storage.store_with(WINDOW);
     let mut model = Model { history: vec![Objects::new()], ..Model::default() };
     for step in steps {
         match step {
@@ -316,7 +313,7 @@ fn run(place: &Place, steps: Vec<Step>) {
             }
             Step::Restart => {
                 drop(store);
-                store = place.store_with(WINDOW);
+                store = storage.store_with(WINDOW);
                 model.restart();
             }
             Step::Watch(resource, ago) => {
@@ -346,9 +343,9 @@ fn run(place: &Place, steps: Vec<Step>) {
     // What is on disk is what was in memory, and no more rows than the objects and the history need.
     drop(store);
     model.restart();
-    check_reads(&place.store_with(WINDOW), &model);
+    check_reads(&storage.store_with(WINDOW), &model);
     let mut rows = Vec::new();
-    place
+    storage
         .engine()
         .load(&mut |row| {
             rows.push(row.revision);
@@ -365,7 +362,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn the_store_in_memory_does_what_the_model_does(steps in prop::collection::vec(step(), 1..40)) {
-        run(&Place::memory(), steps);
+        run(&LogStorage::memory(), steps);
     }
 }
 
@@ -374,6 +371,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn the_store_on_disk_does_what_the_model_does(steps in prop::collection::vec(step(), 1..40)) {
-        run(&Place::disk(), steps);
+        run(&LogStorage::disk(), steps);
     }
 }

@@ -12,7 +12,6 @@ use crate::resource::Scope;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The object.
     pub object: ObjectRef,
     /// What is done to it.
     #[serde(flatten)]

@@ -27,7 +27,6 @@ pub struct Stage<'a> {
     pub purpose: Purpose,
     /// How its changes follow each other, and what a failure means.
     pub flow: Flow,
-    /// The changes.
     pub changes: Vec<Change>,
     /// Changes that are built when their turn comes, after the others: each the changes of one object.
     #[serde(serialize_with = "built")]

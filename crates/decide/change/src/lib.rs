@@ -4,7 +4,7 @@
 //! and when to decide again. One applier performs it against an API server (`seaworthy_runtime::Applier`); the preview
 //! performs the same value on objects in memory ([`memory`]). Neither knows a kind.
 //!
-//! - A change names its object by group, version, kind and name, never by a string that somebody else matches.
+//! - A change names its object by group, version, kind and name, never by a string that another module has to parse.
 //! - A change is bound to the state that was decided on: its uid and its resource version, where they matter.
 //! - An object that an earlier stage of the same decision has written is written again at the revision of that write.
 

@@ -18,7 +18,6 @@ pub struct ObjectRef {
     /// Its namespace, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
     /// The uid that it must still have.
     #[serde(skip_serializing_if = "Option::is_none")]

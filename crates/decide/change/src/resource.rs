@@ -19,7 +19,6 @@ pub struct ResourceType(Arc<ResourceNames>);
 pub struct ResourceNames {
     /// The API group; empty for the core group.
     pub group: Cow<'static, str>,
-    /// The version.
     pub version: Cow<'static, str>,
     /// The kind, such as `Node`.
     pub kind: Cow<'static, str>,

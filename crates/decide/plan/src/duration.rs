@@ -1,6 +1,6 @@
-//! Durations for people.
+//! Durations in human-readable form.
 
-/// Seconds as people say them: `40 s`, `14 min`, `3 h 5 min`, `2 d 4 h`.
+/// Seconds with their two largest units: `40 s`, `14 min`, `3 h 5 min`, `2 d 4 h`.
 pub fn short(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -22,8 +22,9 @@ mod tests {
     use super::short;
 
     #[test]
-    fn the_two_largest_units_are_said() {
-        let said = [-1, 0, 59, 60, 14 * 60 + 59, 3600, 3 * 3600 + 300, 86_400, 2 * 86_400 + 4 * 3600 + 7].map(short);
-        assert_eq!(said, ["0 s", "0 s", "59 s", "1 min", "14 min", "1 h", "3 h 5 min", "1 d", "2 d 4 h"]);
+    fn the_two_largest_units_are_shown() {
+        let reported =
+            [-1, 0, 59, 60, 14 * 60 + 59, 3600, 3 * 3600 + 300, 86_400, 2 * 86_400 + 4 * 3600 + 7].map(short);
+        assert_eq!(reported, ["0 s", "0 s", "59 s", "1 min", "14 min", "1 h", "3 h 5 min", "1 d", "2 d 4 h"]);
     }
 }

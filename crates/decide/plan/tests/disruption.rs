@@ -1,4 +1,4 @@
-//! What a change does to a node: the rows of server-and-daemon.md about differences, actions and drains (D-01, D-02, D-05,
+//! Disruption: rows about differences, actions and drains (D-01, D-02, D-05,
 //! D-19 to D-25, D-29), with the policies of normal operation. D-30 and D-31 are beside `registries`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -53,11 +53,11 @@ fn what_takes_effect_at_boot_is_a_reboot(#[case] new: Value, #[case] what: &str)
 }
 
 #[test]
-fn a_file_that_no_policy_speaks_of_is_a_reboot_and_says_so() {
+fn file_that_matches_no_policy_is_a_reboot_and_says_so() {
     let found = added(files(&["/etc/chrony.conf", "/var/lib/kubelet/config.json"]));
     assert_eq!(found.level, Level::Reboot);
     let decisive: Vec<String> = found.decisive().map(|cause| format!("{}: {}", cause.what, cause.rule)).collect();
-    assert_eq!(decisive, ["file /etc/chrony.conf: no policy speaks of it"]);
+    assert_eq!(decisive, ["file /etc/chrony.conf: no node disruption policy matches"]);
 }
 
 #[rstest]
@@ -90,8 +90,8 @@ fn a_file_that_no_policy_speaks_of_is_a_reboot_and_says_so() {
 )]
 fn the_built_in_policies(#[case] paths: &[&str], #[case] level: Level, #[case] actions: &[&str]) {
     let found = added(files(paths));
-    let said: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
-    assert_eq!((found.level, said), (level, actions.iter().map(|text| (*text).to_owned()).collect()));
+    let text: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
+    assert_eq!((found.level, text), (level, actions.iter().map(|text| (*text).to_owned()).collect()));
     // Removing does the same as adding.
     assert_eq!(disruption(&spec(files(paths)), &spec(json!({})), None).level, level);
 }
@@ -180,7 +180,7 @@ fn registries_need_a_drain_only_where_pods_could_get_another_image() {
 }
 
 #[test]
-fn order_alone_does_nothing_and_what_running_nodes_never_look_at_is_told() {
+fn order_of_lists_does_nothing_and_sections_for_new_machines_are_reported() {
     let (old, new) = (files(&["/a", "/b"]), files(&["/b", "/a"]));
     assert_eq!(disruption(&spec(old), &spec(new), None), Disruption::default());
     let luks =

@@ -1,4 +1,4 @@
-//! Drains: which pods leave, what keeps them, and what is done about a node (server-and-daemon.md, B21, D-42 to D-44).
+//! Drains: which pods leave, what blocks them, and what is done about a node (D-42 to D-44).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,8 +13,8 @@ use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_change::{Action, Change, Decision};
-use seaworthy_plan::drain::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::drain::{self, Progress, Report};
+use seaworthy_plan::drain::eviction::{DisruptionBudgets, EvictionRules, Evictions, evictions};
+use seaworthy_plan::drain::{self, DrainProgress, Report};
 use seaworthy_plan::fleet::NodeView;
 use serde_json::{Value, json};
 
@@ -52,8 +52,8 @@ fn allowing(count: i32) -> PodDisruptionBudget {
     budget("db", json!({"minAvailable": 2}), json!({"disruptionsAllowed": count}))
 }
 
-fn sorted(pods: &[Pod], budgets: &[PodDisruptionBudget], rules: Rules) -> Evictions {
-    evictions(&pods.iter().collect::<Vec<_>>(), &Budgets::new(budgets), rules)
+fn sorted(pods: &[Pod], budgets: &[PodDisruptionBudget], rules: EvictionRules) -> Evictions {
+    evictions(&pods.iter().collect::<Vec<_>>(), &DisruptionBudgets::new(budgets), rules)
 }
 
 fn names(pods: &[seaworthy_plan::drain::eviction::ObjectName]) -> Vec<&str> {
@@ -74,16 +74,16 @@ fn pods_of_daemon_sets_and_mirrors_stay_and_the_rest_leaves() {
         pod("bare", json!({"metadata": {"ownerReferences": []}})),
         pod("local", json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}})),
     ];
-    let found = sorted(&pods, &[], Rules::default());
+    let found = sorted(&pods, &[], EvictionRules::default());
     assert_eq!(names(&found.stay), ["daemon", "mirror"]);
     assert_eq!(names(&found.evict), ["bare", "ended-daemon", "local", "replica"]);
     assert!(found.is_feasible() && !found.is_drained());
 
-    let careful = sorted(&pods, &[], Rules { evicts_unmanaged: false, evicts_local_data: false });
+    let careful = sorted(&pods, &[], EvictionRules { evicts_unmanaged: false, evicts_local_data: false });
     assert_eq!(names(&careful.evict), ["ended-daemon", "replica"]);
     assert_eq!(
-        careful.said(),
-        "pod shop/bare, which nothing would start again; pod shop/local, whose emptyDir data would be lost"
+        careful.summary(),
+        "pod shop/bare, which no controller would recreate; pod shop/local, whose emptyDir data would be lost"
     );
     assert!(!careful.is_feasible());
 }
@@ -118,24 +118,25 @@ fn a_budget_lets_go_what_it_allows(
     #[case] count: usize,
     #[case] evict: &[&str],
     #[case] later: &[&str],
-    #[case] said: &str,
+    #[case] text: &str,
 ) {
     let pods: Vec<Pod> = (0..count).map(|nth| pod(&format!("p{nth}"), json!({}))).collect();
-    let found = sorted(&pods, &[budget], Rules::default());
+    let found = sorted(&pods, &[budget], EvictionRules::default());
     assert_eq!(
-        (names(&found.evict), names(&found.later), found.said()),
-        (evict.to_vec(), later.to_vec(), said.to_owned())
+        (names(&found.evict), names(&found.later), found.summary()),
+        (evict.to_vec(), later.to_vec(), text.to_owned())
     );
-    assert_eq!(found.is_feasible(), said.is_empty());
+    assert_eq!(found.is_feasible(), text.is_empty());
 }
 
 #[test]
-fn a_pod_that_serves_nobody_is_let_go_where_the_api_lets_it_go() {
+fn unhealthy_pod_is_evicted_where_the_api_allows_it() {
     let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
     let none = json!({"disruptionsAllowed": 0});
     let unhealthy = json!({"disruptionsAllowed": 0, "currentHealthy": 1});
     let goes = |pod: &Pod, spec: Value, status: &Value| {
-        sorted(std::slice::from_ref(pod), &[budget("db", spec, status.clone())], Rules::default()).evict.len() == 1
+        sorted(std::slice::from_ref(pod), &[budget("db", spec, status.clone())], EvictionRules::default()).evict.len()
+            == 1
     };
     let unready = pod("p", unready);
     assert!(goes(&unready, json!({}), &none), "the others are enough");
@@ -148,16 +149,16 @@ fn a_pod_that_serves_nobody_is_let_go_where_the_api_lets_it_go() {
 #[test]
 fn two_budgets_for_one_pod_are_named_because_the_api_refuses_to_choose() {
     let budgets = [allowing(1), budget("other", json!({}), json!({"disruptionsAllowed": 1}))];
-    let found = sorted(&[pod("p", json!({}))], &budgets, Rules::default());
-    assert_eq!(found.said(), "pod shop/p, which several PDBs cover (shop/db, shop/other)");
+    let found = sorted(&[pod("p", json!({}))], &budgets, EvictionRules::default());
+    assert_eq!(found.summary(), "pod shop/p, which several PDBs match (shop/db, shop/other)");
 }
 
 #[test]
 fn a_pod_that_is_ending_is_waited_for_and_is_no_obstacle() {
     let ending = pod("p", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    let found = sorted(&[ending], &[], Rules::default());
+    let found = sorted(&[ending], &[], EvictionRules::default());
     assert!(found.is_feasible() && !found.is_drained());
-    assert_eq!(found.said(), "", "it keeps no drain from beginning");
+    assert_eq!(found.summary(), "", "it keeps no drain from beginning");
 }
 
 // === What is done about a node ===
@@ -174,17 +175,17 @@ fn cordoned(mut node: Node) -> Node {
 }
 
 fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision<'static, Report> {
-    // What keeps its pods stands in its MachineConfigNode already.
-    decide_told(node, evictions, lasts, Some(&evictions.said()))
+    // Its MachineConfigNode has the blockers already.
+    decide_reported(node, evictions, lasts, Some(&evictions.summary()))
 }
 
-fn decide_told(
+fn decide_reported(
     node: &Node,
     evictions: &Evictions,
     lasts: SignedDuration,
-    told: Option<&str>,
+    reported: Option<&str>,
 ) -> Decision<'static, Report> {
-    let progress = told.map(blocked);
+    let progress = reported.map(blocked);
     let view = NodeView::of(node, progress.as_ref());
     let since = Some(NOW - lasts);
     drain::decide(&drain::Inputs { node: &view, evictions, since, moved: since, now: NOW }).unwrap()
@@ -216,10 +217,10 @@ const NO_TIME: SignedDuration = SignedDuration::ZERO;
 
 #[test]
 fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
-    let pods = sorted(&[pod("p", json!({}))], &[], Rules::default());
+    let pods = sorted(&[pod("p", json!({}))], &[], EvictionRules::default());
     let mut node = asks("drain-1");
     let decision = decide(&node, &pods, NO_TIME);
-    assert_eq!(decision.report.progress, Progress::Draining);
+    assert_eq!(decision.report.progress, DrainProgress::Draining);
     // What was true before is not any more.
     let annotations = json!({CORDONED_FOR.as_str(): "drain-1", annotation::LAST_APPLIED_DRAIN.as_str(): null});
     let marked = json!({"annotations": annotations});
@@ -233,17 +234,17 @@ fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
     assert_eq!(decision.recheck, Some(Duration::from_secs(60)));
 
     let decision = decide(&node, &Evictions::default(), NO_TIME);
-    assert_eq!(decision.report.progress, Progress::Done);
-    let told = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): "drain-1"}}});
-    assert_eq!(patch(&decision), Some(told));
+    assert_eq!(decision.report.progress, DrainProgress::Done);
+    let reported = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): "drain-1"}}});
+    assert_eq!(patch(&decision), Some(reported));
 }
 
 #[test]
-fn row_d44_a_node_that_somebody_uncordoned_is_cordoned_again_and_not_called_drained() {
+fn row_d44_node_that_a_user_uncordoned_is_cordoned_again_and_not_reported_as_drained() {
     let mut node = asks("drain-1");
     annotate(&mut node, CORDONED_FOR, "drain-1");
     let decision = decide(&node, &Evictions::default(), NO_TIME);
-    assert_eq!(decision.report.progress, Progress::Draining);
+    assert_eq!(decision.report.progress, DrainProgress::Draining);
     assert_eq!(patch(&decision).unwrap()["spec"], json!({"unschedulable": true}));
     assert_eq!(
         patch(&decision).unwrap()["metadata"]["annotations"][annotation::LAST_APPLIED_DRAIN.as_str()],
@@ -253,12 +254,12 @@ fn row_d44_a_node_that_somebody_uncordoned_is_cordoned_again_and_not_called_drai
 
 #[test]
 fn nothing_is_cordoned_for_pods_that_cannot_leave() {
-    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], EvictionRules::default());
     let decision = decide(&asks("drain-1"), &blocked, NO_TIME);
-    assert_eq!((&decision.report.progress, changes(&decision)), (&Progress::Blocked, Vec::new()));
-    // Once it is cordoned, by whomever, it stays so.
+    assert_eq!((&decision.report.progress, changes(&decision)), (&DrainProgress::Blocked, Vec::new()));
+    // Once it is cordoned, by any client, it stays so.
     let decision = decide(&cordoned(asks("drain-1")), &blocked, NO_TIME);
-    assert_eq!((&decision.report.progress, changes(&decision)), (&Progress::Draining, Vec::new()));
+    assert_eq!((&decision.report.progress, changes(&decision)), (&DrainProgress::Draining, Vec::new()));
 }
 
 fn warnings(decision: &Decision<'_, Report>) -> Vec<(bool, &'static str, String)> {
@@ -268,22 +269,22 @@ fn warnings(decision: &Decision<'_, Report>) -> Vec<(bool, &'static str, String)
 }
 
 #[test]
-fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
-    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
-    for (node, lasts) in [(asks("drain-1"), NO_TIME), (cordoned(asks("drain-1")), drain::LONG)] {
-        let decided = |told: Option<&str>| decide_told(&node, &blocked, lasts, told);
-        let told = |told: Option<&str>| {
-            let decision = decided(told);
-            assert_eq!(decision.report.hindrance.as_deref(), Some("PDB shop/db (pod p)"));
-            warnings(&decision).into_iter().map(|(is, reason, said)| (is, reason.to_owned(), said)).collect::<Vec<_>>()
+fn blocked_drain_is_announced_once_for_each_set_of_blockers() {
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], EvictionRules::default());
+    for (node, lasts) in [(asks("drain-1"), NO_TIME), (cordoned(asks("drain-1")), drain::SLOW_RETRY_DELAY)] {
+        let decided = |reported: Option<&str>| decide_reported(&node, &blocked, lasts, reported);
+        let reported = |reported: Option<&str>| {
+            let decision = decided(reported);
+            assert_eq!(decision.report.blocker.as_deref(), Some("PDB shop/db (pod p)"));
+            warnings(&decision).into_iter().map(|(is, reason, text)| (is, reason.to_owned(), text)).collect::<Vec<_>>()
         };
         let event = (true, "DrainBlocked".to_owned(), "The node cannot be drained: PDB shop/db (pod p)".to_owned());
-        assert_eq!(told(None), std::slice::from_ref(&event));
-        assert_eq!(told(Some("PDB shop/db (pod p)")), []);
-        assert_eq!(told(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
+        assert_eq!(reported(None), std::slice::from_ref(&event));
+        assert_eq!(reported(Some("PDB shop/db (pod p)")), []);
+        assert_eq!(reported(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
     }
-    let free = sorted(&[pod("p", json!({}))], &[allowing(1)], Rules::default());
-    let decision = decide_told(&cordoned(asks("drain-1")), &free, NO_TIME, None);
+    let free = sorted(&[pod("p", json!({}))], &[allowing(1)], EvictionRules::default());
+    let decision = decide_reported(&cordoned(asks("drain-1")), &free, NO_TIME, None);
     assert_eq!(warnings(&decision), []);
 }
 
@@ -292,47 +293,53 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     // One pod of two was evicted; until it runs elsewhere the budget allows nothing.
     let ending = |name: &str| pod(name, json!({"metadata": {"deletionTimestamp": (NOW - NO_TIME).to_string()}}));
     let node = cordoned(asks("drain-1"));
-    let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], Rules::default());
-    let decision = decide_told(&node, &found, drain::LONG - SignedDuration::from_secs(1), None);
+    let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], EvictionRules::default());
+    let decision = decide_reported(&node, &found, drain::SLOW_RETRY_DELAY - SignedDuration::from_secs(1), None);
     assert_eq!(
-        (&decision.report.progress, changes(&decision), &decision.report.hindrance),
-        (&Progress::Draining, Vec::new(), &None)
+        (&decision.report.progress, changes(&decision), &decision.report.blocker),
+        (&DrainProgress::Draining, Vec::new(), &None)
     );
     // Nor where it could not begin for long before.
-    let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM));
+    let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM_DELAY));
     let inputs = drain::Inputs { node: &view, evictions: &found, since, moved: None, now: NOW };
-    assert_eq!(drain::decide(&inputs).unwrap().report.hindrance, None);
-    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().report.hindrance, None);
-    // What takes too long is told, and in the same words whoever is still ending.
+    assert_eq!(drain::decide(&inputs).unwrap().report.blocker, None);
+    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().report.blocker, None);
+    // What takes too long is reported, with the same text whichever pods are still terminating.
     for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
-        let decision = decide_told(&node, &sorted(&pods, &[allowing(0)], Rules::default()), drain::LONG, None);
-        assert_eq!(decision.report.hindrance.as_deref(), Some("PDB shop/db (pod p1)"));
+        let decision = decide_reported(
+            &node,
+            &sorted(&pods, &[allowing(0)], EvictionRules::default()),
+            drain::SLOW_RETRY_DELAY,
+            None,
+        );
+        assert_eq!(decision.report.blocker.as_deref(), Some("PDB shop/db (pod p1)"));
     }
     // Nor is waited for what never changes by itself.
     let never = budget("db", json!({"maxUnavailable": 0}), json!({"disruptionsAllowed": 0}));
-    let decision = decide_told(&node, &sorted(&[pod("p", json!({}))], &[never], Rules::default()), NO_TIME, None);
+    let decision =
+        decide_reported(&node, &sorted(&[pod("p", json!({}))], &[never], EvictionRules::default()), NO_TIME, None);
     assert_eq!(warnings(&decision).len(), 1);
 }
 
 #[test]
 fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
-    let due = NOW - drain::OVERDUE;
+    let due = NOW - drain::OVERDUE_DELAY;
     let stuck = pod("p", json!({"metadata": {"deletionTimestamp": due.to_string()}}));
-    let found = sorted(&[stuck], &[], Rules::default());
+    let found = sorted(&[stuck], &[], EvictionRules::default());
     let node = cordoned(asks("drain-1"));
-    let decision = decide_told(&node, &found, NO_TIME, None);
-    let said = format!("pod shop/p, which should be gone since {due}");
+    let decision = decide_reported(&node, &found, NO_TIME, None);
+    let text = format!("pod shop/p, which should have terminated at {due}");
     assert_eq!(
-        (decision.report.progress.clone(), decision.report.hindrance.as_deref()),
-        (Progress::Draining, Some(said.as_str()))
+        (decision.report.progress.clone(), decision.report.blocker.as_deref()),
+        (DrainProgress::Draining, Some(text.as_str()))
     );
-    assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
-    let progress = blocked(&said);
+    assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {text}"))]);
+    let progress = blocked(&text);
     let view = NodeView::of(&node, Some(&progress));
     let earlier = NOW - SignedDuration::from_secs(1);
     let inputs = drain::Inputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
     let decision = drain::decide(&inputs).unwrap();
-    assert_eq!(decision.report.hindrance, None, "it may still be ending");
+    assert_eq!(decision.report.blocker, None, "it may still be ending");
 }
 
 #[rstest]
@@ -341,12 +348,12 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
 #[case(11, 5, false)]
 #[case(59, 5, false)]
 #[case(60, 5, true)]
-fn tries_become_rarer_and_after_an_hour_somebody_is_told(
+fn retries_slow_down_and_an_alert_is_raised_after_an_hour(
     #[case] minutes: i64,
     #[case] retry: i64,
     #[case] is_alarming: bool,
 ) {
-    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], EvictionRules::default());
     let decision = decide(&asks("drain-1"), &blocked, SignedDuration::from_mins(minutes));
     assert_eq!(decision.recheck, Duration::try_from(SignedDuration::from_mins(retry)).ok());
     assert_eq!(decision.report.is_alarming, is_alarming);
@@ -365,14 +372,18 @@ fn row_d42_our_cordon_is_lifted_together_with_the_answer() {
     let decision = decide(&node, &Evictions::default(), NO_TIME);
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1", CORDONED_FOR.as_str(): null});
     let expected = json!({"metadata": {"annotations": answer}, "spec": {"unschedulable": null}});
-    assert_eq!((decision.report.progress.clone(), patch(&decision)), (Progress::Done, Some(expected)));
+    assert_eq!((decision.report.progress.clone(), patch(&decision)), (DrainProgress::Done, Some(expected)));
 }
 
 #[test]
-fn our_cordon_is_lifted_for_a_wish_that_was_the_last_one_before_it() {
+fn our_cordon_is_lifted_for_a_request_that_was_the_last_one_before_it() {
     let mut node = cordoned(asks("uncordon-1"));
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "uncordon-1");
-    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, Progress::Idle, "it is somebody else's");
+    assert_eq!(
+        decide(&node, &Evictions::default(), NO_TIME).report.progress,
+        DrainProgress::Idle,
+        "it is somebody else's"
+    );
     annotate(&mut node, CORDONED_FOR, "drain-2");
     let decision = decide(&node, &Evictions::default(), NO_TIME);
     let lifted = patch(&decision).unwrap();
@@ -391,12 +402,12 @@ fn a_cordon_that_is_not_ours_is_never_lifted() {
 }
 
 #[test]
-fn a_wish_that_is_fulfilled_is_left_alone_and_one_that_is_unknown_is_refused() {
+fn completed_request_is_ignored_and_an_invalid_one_is_refused() {
     let mut node = asks("drain-1");
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "drain-1");
-    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, Progress::Idle);
+    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, DrainProgress::Idle);
     for text in ["flood-1", "drain", "-1"] {
-        let error = drain::wish(&NodeView::of(&asks(text), None)).unwrap_err();
+        let error = drain::request(&NodeView::of(&asks(text), None)).unwrap_err();
         assert!(error.to_string().starts_with("Node w1: annotation "), "{error}");
         assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Which rendered MachineConfigs go, and which stay (machineconfig.md, 3.17).
+//! Garbage collection: which rendered MachineConfigs are deleted, and which stay.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::rendering::garbage::{Inputs, Limits, Verdicts, decide};
+use seaworthy_plan::rendering::garbage::{Inputs, RetentionLimits, Verdicts, decide};
 use serde_json::json;
 
 /// Rendered MachineConfigs `rendered-worker-00`, … made one hour after the other, of which nothing is protected.
@@ -37,7 +37,7 @@ fn inputs<'a>(machine_configs: &'a [&'a MachineConfig]) -> Inputs<'a> {
         progress: &[],
         pools: &[],
         also_used: &[],
-        limits: Limits { kept: 2, ..Limits::default() },
+        limits: RetentionLimits { kept: 2, ..RetentionLimits::default() },
         now: now(),
     }
 }
@@ -48,7 +48,7 @@ fn the_newest_of_each_pool_stay_and_older_ones_go() {
     let all: Vec<&MachineConfig> = workers.iter().chain(&infras).collect();
     let decision = decide(&inputs(&all));
     assert_eq!(decision.delete, ["rendered-infra-00", "rendered-worker-00", "rendered-worker-01"]);
-    assert_eq!(Limits::default(), Limits { kept: 10, grace: SignedDuration::from_hours(1) });
+    assert_eq!(RetentionLimits::default(), RetentionLimits { kept: 10, grace: SignedDuration::from_hours(1) });
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn what_a_node_a_pool_or_a_build_names_stays_and_is_protected() {
     let workers = rendered("worker", 12);
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let name = |nth: usize| format!("rendered-worker-{nth:02}");
-    let mut told = node("n0", &format!("{}/{}R", name(0), name(1)));
-    annotate(&mut told, annotation::FIRST_PIVOT_CONFIG, &name(2));
-    let nodes = [NodeView::of(&told, None)];
+    let mut ordered = node("n0", &format!("{}/{}R", name(0), name(1)));
+    annotate(&mut ordered, annotation::FIRST_PIVOT_CONFIG, &name(2));
+    let nodes = [NodeView::of(&ordered, None)];
     let mut targeting = pool("worker", &name(3), json!({}));
     targeting.status = Some(serde_json::from_value(json!({"configuration": {"name": name(4)}})).unwrap());
     let pools = [PoolView::of(&targeting)];
@@ -90,7 +90,7 @@ fn one_that_was_just_made_is_given_its_time() {
 }
 
 #[test]
-fn a_protection_that_nobody_needs_is_taken_away_and_one_that_is_there_is_not_repeated() {
+fn unneeded_finalizer_is_removed_and_an_existing_one_is_not_added_again() {
     let mut workers = rendered("worker", 2);
     for object in &mut workers {
         object.metadata.finalizers = Some(vec!["seaworthy.dev/in-use".to_owned()]);
@@ -116,7 +116,7 @@ fn what_was_targeted_lately_stays_however_old_it_is() {
     let workers = rendered("worker", 4);
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let mut pool = pool("worker", "rendered-worker-03", json!({}));
-    let turn = seaworthy_plan::history::target_history::Turns::default().next(
+    let turn = seaworthy_plan::history::target_history::TargetHistory::default().next(
         "rendered-worker-00",
         None,
         Timestamp::from_second(900_000).unwrap(),

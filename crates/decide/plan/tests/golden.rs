@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
-use seaworthy_plan::fleet::custom_boot::Boots;
-use seaworthy_plan::fleet::membership::Pools;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
+use seaworthy_plan::fleet::membership::PoolSelectors;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
-use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::rollout::reservation::Reservation;
 use seaworthy_plan::status::pool_status;
 use serde_json::Value;
 
@@ -40,19 +40,19 @@ fn every_case_gives_the_recorded_answer() {
         let pool: MachineConfigPool = serde_json::from_value(case["pool"].clone()).unwrap();
         let nodes: Vec<Node> = serde_json::from_value(case["nodes"].clone()).unwrap();
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
-        let pools = Pools::new([PoolView::of(&pool)]);
+        let pools = PoolSelectors::new([PoolView::of(&pool)]);
         let assignment = pools.assign(&views);
         let members = assignment.nodes_of(pool.metadata.name.as_deref().unwrap());
         assert_eq!(members.len(), nodes.len(), "{id}");
-        let (boots, promised) = (Boots::default(), Promise::default());
+        let (first_boot_pools, reservation) = (FirstBootPools::default(), Reservation::default());
         let decision = rollout::decide(&rollout::Inputs {
             pool: PoolView::of(&pool),
             nodes: members,
             holds: &[],
             operator_nodes: &[],
-            boots: &boots,
+            first_boot_pools: &first_boot_pools,
             partner: None,
-            promised: &promised,
+            reservation: &reservation,
             now: Timestamp::UNIX_EPOCH,
         });
 

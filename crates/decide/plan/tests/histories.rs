@@ -4,7 +4,7 @@
 //! The world is a model (objects with revisions, writes that are refused at an old one); the decisions are those of the
 //! controller. Who keeps count is an observer that sees every write at once and asks no decider.
 //!
-//! `SEAWORTHY_HISTORIES` sets how many are run, `SEAWORTHY_SEED` runs the one with that seed and tells it step by step.
+//! `SEAWORTHY_HISTORIES` sets how many are run, `SEAWORTHY_SEED` runs the one with that seed and prints each step.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,12 +19,12 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
 use seaworthy_change::{Action, Change, Purpose};
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::budget::max_unavailable;
 use seaworthy_plan::rollout::pool::{self, desired};
-use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::rollout::reservation::Reservation;
 use serde_json::{Value, json};
 
 /// How many histories the normal run has.
@@ -53,9 +53,9 @@ impl Chance {
     }
 }
 
-/// One write of an object: what a watch tells.
+/// One write of an object, as a watch reports it.
 #[derive(Clone)]
-enum Told {
+enum WatchEvent {
     Pool(Box<MachineConfigPool>),
     Node(String, Option<Box<Node>>),
 }
@@ -66,11 +66,11 @@ struct World {
     pool: MachineConfigPool,
     nodes: BTreeMap<String, Node>,
     /// For each kind its own watch, which lags by itself.
-    pools_told: Vec<Told>,
-    nodes_told: Vec<Told>,
+    pool_events: Vec<WatchEvent>,
+    node_events: Vec<WatchEvent>,
     late: Vec<Change>,
     observer: Observer,
-    is_told: bool,
+    is_verbose: bool,
 }
 
 /// Keeps count by what is written.
@@ -78,17 +78,17 @@ struct World {
 struct Observer {
     /// The nodes that carry out an order, apart from those that were broken when they were given it.
     under_order: BTreeSet<String>,
-    /// How many may be: what the pool said when an order was promised last, or what it says now.
+    /// How many may be: the budget when an order was reserved last, or the present one.
     allowed: i64,
-    promised: BTreeSet<String>,
+    reserved: BTreeSet<String>,
     most: usize,
     refused: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
+enum WriteFate {
     Answered,
-    /// It is made, and nobody hears of it.
+    /// It is made, and the response is lost.
     AnswerLost,
     /// It hangs, and is made later.
     Late,
@@ -106,8 +106,8 @@ struct Decider {
 }
 
 impl World {
-    fn tell(&self, what: impl FnOnce() -> String) {
-        if self.is_told {
+    fn log(&self, what: impl FnOnce() -> String) {
+        if self.is_verbose {
             println!("{:>4} {}", self.revision, what());
         }
     }
@@ -118,17 +118,17 @@ impl World {
         self.observer.allowed = self.observer.allowed.max(self.max());
     }
 
-    /// A decider promises.
-    fn promised(&mut self, change: impl FnOnce(&mut MachineConfigPool)) {
-        let before = self.observer.promised.clone();
+    /// A decider writes its reservation.
+    fn reserve(&mut self, change: impl FnOnce(&mut MachineConfigPool)) {
+        let before = self.observer.reserved.clone();
         self.pool_written(change);
         let is_out = |node: &String| self.is_broken(node) || self.observer.under_order.contains(node);
-        // What is promised at a revision that is over comes to nothing.
-        let promise = Promise::of(&self.pool);
+        // An order that is reserved at an old revision is refused.
+        let reservation = Reservation::of(&self.pool);
         let is_open =
-            |node: &String| self.nodes.get(node).is_some_and(|found| promise.is_open(&NodeView::of(found, None)));
+            |node: &String| self.nodes.get(node).is_some_and(|found| reservation.is_open(&NodeView::of(found, None)));
         let is_new = |node: &&String| !before.contains(*node) && !is_out(node) && is_open(node);
-        let has_new = self.observer.promised.iter().any(|node| is_new(&node));
+        let has_new = self.observer.reserved.iter().any(|node| is_new(&node));
         let max = self.max();
         self.observer.allowed = if has_new { max } else { max.max(self.observer.allowed) };
     }
@@ -137,8 +137,8 @@ impl World {
         self.revision += 1;
         change(&mut self.pool);
         self.pool.metadata.resource_version = Some(self.revision.to_string());
-        self.observer.promised = Promise::of(&self.pool).nodes.into_keys().collect();
-        self.pools_told.push(Told::Pool(Box::new(self.pool.clone())));
+        self.observer.reserved = Reservation::of(&self.pool).nodes.into_keys().collect();
+        self.pool_events.push(WatchEvent::Pool(Box::new(self.pool.clone())));
     }
 
     fn max(&self) -> i64 {
@@ -164,7 +164,7 @@ impl World {
         if after.is_done() {
             self.observer.under_order.remove(name);
         }
-        self.nodes_told.push(Told::Node(name.to_owned(), Some(Box::new(node.clone()))));
+        self.node_events.push(WatchEvent::Node(name.to_owned(), Some(Box::new(node.clone()))));
         self.nodes.insert(name.to_owned(), node);
     }
 
@@ -172,8 +172,8 @@ impl World {
         self.revision += 1;
         self.nodes.remove(name);
         self.observer.under_order.remove(name);
-        // A pool given in percent shrinks with its nodes; what was promised before stays promised.
-        self.nodes_told.push(Told::Node(name.to_owned(), None));
+        // A pool given in percent shrinks with its nodes; what was reserved before stays reserved.
+        self.node_events.push(WatchEvent::Node(name.to_owned(), None));
     }
 
     fn node_comes(&mut self, name: &str, config: &str) {
@@ -181,12 +181,12 @@ impl World {
         let mut node = support::node(name, &format!("{config}/{config}R"));
         node.metadata.uid = Some(format!("{name}-{}", self.revision));
         node.metadata.resource_version = Some(self.revision.to_string());
-        self.nodes_told.push(Told::Node(name.to_owned(), Some(Box::new(node.clone()))));
+        self.node_events.push(WatchEvent::Node(name.to_owned(), Some(Box::new(node.clone()))));
         self.nodes.insert(name.to_owned(), node);
     }
 
     /// Makes a write as the API server would: at the revision that it names, or not at all. Gives back what it made.
-    fn write(&mut self, change: &Change) -> Option<Told> {
+    fn write(&mut self, change: &Change) -> Option<WatchEvent> {
         let Change { object, action: Action::Patch(patch) } = change else { return None };
         let is_at = |metadata: &ObjectMeta| {
             metadata.resource_version == object.resource_version
@@ -197,8 +197,8 @@ impl World {
                 self.observer.refused += 1;
                 return None;
             }
-            self.promised(|pool| patch_metadata(&mut pool.metadata, patch));
-            return self.pools_told.last().cloned();
+            self.reserve(|pool| patch_metadata(&mut pool.metadata, patch));
+            return self.pool_events.last().cloned();
         }
         let found = self.nodes.get(&object.name);
         if !found.is_some_and(|node| is_at(&node.metadata)) {
@@ -206,7 +206,7 @@ impl World {
             return None;
         }
         self.node_changed(&object.name, |node| patch_node(node, patch));
-        self.nodes_told.last().cloned()
+        self.node_events.last().cloned()
     }
 
     fn check(&mut self, seed: u64) {
@@ -257,7 +257,7 @@ impl Decider {
             first: VecDeque::new(),
             then: Vec::new(),
         };
-        let (pools, nodes) = (world.pools_told.len(), world.nodes_told.len());
+        let (pools, nodes) = (world.pool_events.len(), world.node_events.len());
         let (pools, nodes) =
             if chance.one_in(2) { (pools, nodes) } else { (1 + chance.below(pools), 1 + chance.below(nodes)) };
         decider.see_pools(world, pools);
@@ -266,58 +266,58 @@ impl Decider {
     }
 
     fn see_pools(&mut self, world: &World, count: usize) {
-        for told in world.pools_told.iter().skip(self.pools_seen).take(count) {
-            self.take_in(told.clone());
+        for event in world.pool_events.iter().skip(self.pools_seen).take(count) {
+            self.apply(event.clone());
             self.pools_seen += 1;
         }
     }
 
     fn see_nodes(&mut self, world: &World, count: usize) {
-        for told in world.nodes_told.iter().skip(self.nodes_seen).take(count) {
-            self.take_in(told.clone());
+        for event in world.node_events.iter().skip(self.nodes_seen).take(count) {
+            self.apply(event.clone());
             self.nodes_seen += 1;
         }
     }
 
     /// A cache never goes back.
-    fn take_in(&mut self, told: Told) {
-        match told {
-            Told::Pool(pool) => {
+    fn apply(&mut self, event: WatchEvent) {
+        match event {
+            WatchEvent::Pool(pool) => {
                 if self.pool.as_ref().is_none_or(|held| revision(&held.metadata) < revision(&pool.metadata)) {
                     self.pool = Some(*pool);
                 }
             }
-            Told::Node(name, Some(node)) => {
+            WatchEvent::Node(name, Some(node)) => {
                 if self.nodes.get(&name).is_none_or(|held| revision(&held.metadata) < revision(&node.metadata)) {
                     self.nodes.insert(name, *node);
                 }
             }
-            Told::Node(name, None) => drop(self.nodes.remove(&name)),
+            WatchEvent::Node(name, None) => drop(self.nodes.remove(&name)),
         }
     }
 
     /// Decides, as the controller does. What it is to do is done step by step, and others may do something in between.
     fn decide(&mut self, world: &World, seed: u64) {
         let Some(pool) = self.pool.clone() else { return };
-        let promised = self.read_anew(world, Promise::of(&pool));
+        let reservation = self.read_again(world, Reservation::of(&pool));
         let views: Vec<NodeView<'_>> = self.nodes.values().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let (hindrances, unanswered) = (BTreeMap::new(), BTreeSet::new());
-        let boots = Boots::default();
+        let (blockers, unanswered) = (BTreeMap::new(), BTreeSet::new());
+        let first_boot_pools = FirstBootPools::default();
         let decision = desired(&pool::Inputs {
             rollout: rollout::Inputs {
                 pool: PoolView::of(&pool),
                 nodes: &members,
                 holds: &[],
                 operator_nodes: &[],
-                boots: &boots,
+                first_boot_pools: &first_boot_pools,
                 partner: None,
-                promised: &promised,
+                reservation: &reservation,
                 now: NOW,
             },
-            hindrances: &hindrances,
+            blockers: &blockers,
             unanswered: &unanswered,
-            disputed: &[],
+            conflicting: &[],
             certificates: &[],
             topology: None,
             count_delay: None,
@@ -329,7 +329,7 @@ impl Decider {
             assert_eq!(verdicts.iter().filter(|is| **is).count(), 1, "seed {seed}: {} {verdicts:?}", node.name);
             assert!(waits.is_none_or(|waiting| !waiting.reason.to_string().is_empty()), "seed {seed}");
         }
-        world.tell(|| format!("decides at {:?}: {:?}", pool.metadata.resource_version, report.chosen));
+        world.log(|| format!("decides at {:?}: {:?}", pool.metadata.resource_version, report.chosen));
         let of = |purposes: &[Purpose]| -> Vec<Change> {
             let stages = decision.stages.iter().filter(|stage| purposes.contains(&stage.purpose));
             stages.flat_map(|stage| stage.all()).filter(|change| matches!(change.action, Action::Patch(_))).collect()
@@ -338,24 +338,24 @@ impl Decider {
         self.then = of(&[Purpose::Order]);
     }
 
-    /// What others have promised for nodes that this one has not seen as they were then.
-    fn read_anew(&mut self, world: &World, promised: Promise) -> Promise {
+    /// Reads nodes again that others have reserved at a later revision than this one has seen.
+    fn read_again(&mut self, world: &World, reservation: Reservation) -> Reservation {
         for _ in 0..2 {
             let views: Vec<NodeView<'_>> = self.nodes.values().map(|node| NodeView::of(node, None)).collect();
             let members: Vec<&NodeView<'_>> = views.iter().collect();
-            let unseen: Vec<String> = promised.unseen(&members).into_iter().map(str::to_owned).collect();
+            let stale: Vec<String> = reservation.stale(&members).into_iter().map(str::to_owned).collect();
             drop(views);
-            if unseen.is_empty() {
-                return promised;
+            if stale.is_empty() {
+                return reservation;
             }
-            for name in unseen {
-                self.take_in(Told::Node(name.clone(), world.nodes.get(&name).cloned().map(Box::new)));
+            for name in stale {
+                self.apply(WatchEvent::Node(name.clone(), world.nodes.get(&name).cloned().map(Box::new)));
             }
         }
         let views: Vec<NodeView<'_>> = self.nodes.values().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let wrong: Vec<String> = promised.unseen(&members).into_iter().map(str::to_owned).collect();
-        promised.without(&wrong)
+        let wrong: Vec<String> = reservation.stale(&members).into_iter().map(str::to_owned).collect();
+        reservation.without(&wrong)
     }
 
     fn is_busy(&self) -> bool {
@@ -363,7 +363,7 @@ impl Decider {
     }
 
     /// Makes the next write.
-    fn act(&mut self, world: &mut World, chance: &mut Chance, fate: Fate) -> bool {
+    fn act(&mut self, world: &mut World, chance: &mut Chance, fate: WriteFate) -> bool {
         let (change, is_first) = match self.first.pop_front() {
             Some(change) => (change, true),
             None => {
@@ -371,18 +371,18 @@ impl Decider {
                 (self.then.swap_remove(at), false)
             }
         };
-        world.tell(|| format!("{fate:?}: {change:?}"));
+        world.log(|| format!("{fate:?}: {change:?}"));
         let made = match fate {
-            Fate::Answered | Fate::AnswerLost => world.write(&change),
-            Fate::Failed => None,
-            Fate::Late => {
+            WriteFate::Answered | WriteFate::AnswerLost => world.write(&change),
+            WriteFate::Failed => None,
+            WriteFate::Late => {
                 world.late.push(change);
                 None
             }
         };
-        match made.filter(|_| fate == Fate::Answered) {
-            Some(told) => {
-                self.take_in(told);
+        match made.filter(|_| fate == WriteFate::Answered) {
+            Some(event) => {
+                self.apply(event);
                 true
             }
             None => {
@@ -412,7 +412,7 @@ fn set_ready(node: &mut Node, is_ready: bool) {
 }
 
 /// Nature and people.
-fn happens(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
+fn disturb(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
     let names: Vec<String> = world.nodes.keys().cloned().collect();
     let name = names.get(chance.below(names.len())).cloned().unwrap_or_default();
     let is_under_way = world.nodes.get(&name).is_some_and(|node| NodeView::of(node, None).is_under_way());
@@ -442,13 +442,13 @@ fn happens(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
         }
         29..=31 => {
             let config = ["0", "1", "2", "3"][chance.below(4)];
-            world.tell(|| format!("target {config}"));
+            world.log(|| format!("target {config}"));
             world.pool_changed(|pool| pool.spec.configuration.as_mut().unwrap().name = Some(config.to_owned()));
         }
         32 => world.pool_changed(|pool| pool.spec.paused = Some(pool.spec.paused != Some(true))),
         33..=34 => {
             let max = chance.below(4) as i64;
-            world.tell(|| format!("budget {max}"));
+            world.log(|| format!("budget {max}"));
             world.pool_changed(|pool| pool.spec.max_unavailable = Some(max.into()));
         }
         35 => world.pool_changed(|pool| pool.spec.max_unavailable = Some("many".into())),
@@ -456,9 +456,9 @@ fn happens(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
             // A person edits what is none of theirs; what they take away is beyond us, what they add is not.
             let ahead = (world.revision + 1000).to_string();
             world.pool_changed(|pool| {
-                let mut promise = Promise::of(pool);
-                promise.nodes.insert(name.clone(), ahead);
-                ours::PROMISED.set(&mut pool.metadata, promise.to_text());
+                let mut reservation = Reservation::of(pool);
+                reservation.nodes.insert(name.clone(), ahead);
+                ours::RESERVED_NODES.set(&mut pool.metadata, reservation.to_text());
             });
         }
         _ => {}
@@ -471,7 +471,7 @@ struct Figures {
     writes: u64,
 }
 
-fn history(seed: u64, is_told: bool) -> Figures {
+fn history(seed: u64, is_verbose: bool) -> Figures {
     let mut chance = Chance(seed);
     let mut pool = support::pool("worker", "1", json!({"maxUnavailable": 1 + chance.below(3)}));
     pool.metadata.resource_version = Some("1".to_owned());
@@ -479,11 +479,11 @@ fn history(seed: u64, is_told: bool) -> Figures {
         revision: 1,
         pool,
         nodes: BTreeMap::new(),
-        pools_told: Vec::new(),
-        nodes_told: Vec::new(),
+        pool_events: Vec::new(),
+        node_events: Vec::new(),
         late: Vec::new(),
         observer: Observer::default(),
-        is_told,
+        is_verbose,
     };
     world.pool_changed(|_| {});
     for nth in 0..3 + chance.below(6) {
@@ -496,10 +496,10 @@ fn history(seed: u64, is_told: bool) -> Figures {
         match chance.below(20) {
             0..=5 => {
                 let fate = match chance.below(12) {
-                    0 => Fate::AnswerLost,
-                    1..=2 => Fate::Late,
-                    3 => Fate::Failed,
-                    _ => Fate::Answered,
+                    0 => WriteFate::AnswerLost,
+                    1..=2 => WriteFate::Late,
+                    3 => WriteFate::Failed,
+                    _ => WriteFate::Answered,
                 };
                 if !deciders[at].is_busy() {
                     if is_lopsided {
@@ -511,7 +511,7 @@ fn history(seed: u64, is_told: bool) -> Figures {
                 }
                 // Mostly it goes on; sometimes others come in between.
                 while deciders[at].is_busy() && !chance.one_in(6) {
-                    deciders[at].act(&mut world, &mut chance, Fate::Answered);
+                    deciders[at].act(&mut world, &mut chance, WriteFate::Answered);
                     world.check(seed);
                 }
             }
@@ -524,10 +524,10 @@ fn history(seed: u64, is_told: bool) -> Figures {
             12 if !world.late.is_empty() => {
                 let late = chance.below(world.late.len());
                 let change = world.late.swap_remove(late);
-                world.tell(|| format!("arrives: {change:?}"));
+                world.log(|| format!("arrives: {change:?}"));
                 world.write(&change);
             }
-            _ => happens(&mut world, &mut chance, is_lopsided),
+            _ => disturb(&mut world, &mut chance, is_lopsided),
         }
         world.check(seed);
     }
@@ -535,7 +535,7 @@ fn history(seed: u64, is_told: bool) -> Figures {
     Figures { most: world.observer.most, refused: world.observer.refused, writes: world.revision }
 }
 
-/// The faults are over: everybody hears everything, nodes are well and do as they are told. Then all come to the target,
+/// The faults are over: every decider sees all events, nodes are ready and follow their orders. Then all reach the target,
 /// and nothing is left to write.
 fn settle(world: &mut World, deciders: &mut [Decider], chance: &mut Chance, seed: u64) {
     world.pool_changed(|pool| {
@@ -549,7 +549,7 @@ fn settle(world: &mut World, deciders: &mut [Decider], chance: &mut Chance, seed
             node.spec.as_mut().unwrap().unschedulable = None;
         });
     }
-    // As many quiet looks in a row as there are deciders: then nobody has anything left to do.
+    // As many decisions without a write in a row as there are deciders: then none has anything left to do.
     let mut quiet = 0;
     for round in 0.. {
         assert!(round < 120, "seed {seed}: it does not come to an end");
@@ -567,7 +567,7 @@ fn settle(world: &mut World, deciders: &mut [Decider], chance: &mut Chance, seed
         decider.decide(world, seed);
         quiet += 1;
         while decider.is_busy() {
-            if decider.act(world, chance, Fate::Answered) {
+            if decider.act(world, chance, WriteFate::Answered) {
                 quiet = 0;
             }
             world.check(seed);
@@ -602,10 +602,10 @@ fn budget_holds_and_all_nodes_arrive_whatever_happens_between() {
     let count = number("SEAWORTHY_HISTORIES").unwrap_or(HISTORIES);
     let (mut writes, mut refused, mut at_most) = (0, 0, BTreeMap::new());
     for seed in 0..count {
-        let told = history(seed, false);
-        writes += told.writes;
-        refused += told.refused;
-        *at_most.entry(told.most).or_insert(0) += 1;
+        let figures = history(seed, false);
+        writes += figures.writes;
+        refused += figures.refused;
+        *at_most.entry(figures.most).or_insert(0) += 1;
     }
     println!(
         "{count} histories, {writes} writes made, {refused} refused; most nodes under order at a time: {at_most:?}"

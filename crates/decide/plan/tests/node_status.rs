@@ -1,4 +1,4 @@
-//! MachineConfigNodes: one per node, with its order and its steps (machineconfig.md, 1.4; D-45 and D-46).
+//! MachineConfigNodes: one per node, with its order and its steps (D-45 and D-46).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
 use seaworthy_plan::fleet::{NodeView, Target};
 use seaworthy_plan::rollout::waiting::Reason;
-use seaworthy_plan::status::node_status::{Inputs, changes, desired, differs, is_told, orphans};
+use seaworthy_plan::status::node_status::{Inputs, changes, desired, differs, is_current, orphans};
 use serde_json::json;
 
 const TARGET: Target<'static> = Target { config: "1", image: None };
@@ -22,7 +22,7 @@ const TARGET: Target<'static> = Target { config: "1", image: None };
 struct Given<'a> {
     waiting: Option<&'a Reason>,
     is_chosen: bool,
-    hindrance: Option<&'a str>,
+    blocker: Option<&'a str>,
     old: Option<&'a MachineConfigNode>,
     later: SignedDuration,
 }
@@ -35,7 +35,7 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
         target: Some(TARGET),
         is_chosen: given.is_chosen,
         waiting: given.waiting,
-        hindrance: given.hindrance,
+        blocker: given.blocker,
         now: NOW + given.later,
     };
     let object = desired(&inputs);
@@ -43,13 +43,13 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
     for old in [given.old, Some(&object)] {
         let view = NodeView::of(node, old);
         let inputs = Inputs { node: &view, ..inputs };
-        assert_eq!(is_told(&inputs, false), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
+        assert_eq!(is_current(&inputs, false), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
     }
     object
 }
 
 /// Status, reason and message of a condition.
-fn said(object: &MachineConfigNode, type_: &str) -> [String; 3] {
+fn condition_of(object: &MachineConfigNode, type_: &str) -> [String; 3] {
     let conditions = object.status.as_ref().unwrap().conditions.as_ref().unwrap();
     let found = conditions.iter().find(|found| found.type_ == type_).unwrap();
     [found.status.as_str(), found.reason.as_str(), found.message.as_str()].map(str::to_owned)
@@ -74,35 +74,35 @@ fn a_new_one_has_every_step_and_belongs_to_its_node() {
     let spec = serde_json::to_value(&object.spec).unwrap();
     assert_eq!(spec, json!({"node": {"name": "w1"}, "pool": {"name": "worker"}, "configVersion": {"desired": "0"}}));
     let expected = ["False", "NotYetOccurred", "This node has not yet entered the Drained phase"];
-    assert_eq!(said(&object, "Drained"), expected);
+    assert_eq!(condition_of(&object, "Drained"), expected);
     assert_eq!(object.status.as_ref().unwrap().conditions.as_ref().unwrap().len(), 15);
     assert_eq!(object.status.unwrap().observed_generation, Some(1));
 }
 
 #[test]
-fn what_is_not_known_yet_is_said_so() {
+fn unknown_values_are_not_yet_set() {
     let mut node = node("w1", "0/0R");
     node.metadata.annotations = None;
     let view = NodeView::of(&node, None);
     let inputs =
-        Inputs { node: &view, pool: None, target: None, is_chosen: false, waiting: None, hindrance: None, now: NOW };
+        Inputs { node: &view, pool: None, target: None, is_chosen: false, waiting: None, blocker: None, now: NOW };
     let object = desired(&inputs);
     assert_eq!(object.spec.pool.name, "not-yet-set");
     assert_eq!(object.spec.config_version.desired, "not-yet-set");
-    let [status, reason, message] = said(&object, "Updated");
+    let [status, reason, message] = condition_of(&object, "Updated");
     assert_eq!([status, reason], ["False", "NotInPool"]);
     assert!(message.contains("`kubectl label node NAME node-role.kubernetes.io/worker=`"), "{message}");
 }
 
 #[test]
-fn the_order_is_told_here_first_and_the_reason_for_waiting_too() {
+fn order_is_reported_before_it_is_given_and_so_is_the_reason_for_waiting() {
     let node = node("w1", "0/0R");
     let chosen = made(&node, &Given { is_chosen: true, ..Given::default() });
     assert_eq!(chosen.spec.config_version.desired, "1");
     let reason = Reason::Budget { max: 1, used_by: [].into() };
     let waits = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
     assert_eq!(waits.spec.config_version.desired, "0");
-    assert_eq!(said(&waits, "Updated"), ["False", "Budget", "waits for its turn: budget 1 is used"]);
+    assert_eq!(condition_of(&waits, "Updated"), ["False", "Budget", "waits for its turn: budget 1 is used"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_steps_follow_the_node_and_are_over_when_it_is_done() {
     let node = support::node("w1", "1/1R");
     let done = step(&node, Some(&rebooting), None);
     assert_eq!(raised(&done), ["Updated True"]);
-    assert_eq!(said(&done, "Drained"), ["False", "Updated", "1: the steps to it are over"]);
+    assert_eq!(condition_of(&done, "Drained"), ["False", "Updated", "1: all steps are complete"]);
     assert_eq!(differs(Some(&done), &step(&node, Some(&done), None)), (false, false));
 }
 
@@ -145,22 +145,22 @@ fn a_failed_node_says_what_its_daemon_says() {
     annotate(&mut node, annotation::REASON, "disk full");
     let reason = Reason::Failed { message: "disk full".to_owned() };
     let object = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
-    assert_eq!(said(&object, "NodeDegraded"), ["True", "Failed", "disk full"]);
-    assert_eq!(said(&object, "Updated"), ["False", "Failed", "failed: disk full"]);
+    assert_eq!(condition_of(&object, "NodeDegraded"), ["True", "Failed", "disk full"]);
+    assert_eq!(condition_of(&object, "Updated"), ["False", "Failed", "failed: disk full"]);
 }
 
 #[test]
 fn what_is_in_the_way_of_a_drain_is_in_the_step_and_comes_back_as_a_reason() {
     let mut node = node("w1", "0/1R");
     annotate(&mut node, annotation::DESIRED_DRAIN, "drain-1");
-    let object = made(&node, &Given { hindrance: Some("PDB shop/db (pod db-1)"), ..Given::default() });
-    assert_eq!(said(&object, "Drained"), ["Unknown", "DrainBlocked", "PDB shop/db (pod db-1)"]);
+    let object = made(&node, &Given { blocker: Some("PDB shop/db (pod db-1)"), ..Given::default() });
+    assert_eq!(condition_of(&object, "Drained"), ["Unknown", "DrainBlocked", "PDB shop/db (pod db-1)"]);
 
     let pool = support::pool("worker", "1", json!({}));
     let view = NodeView::of(&node, Some(&object));
-    let boots = seaworthy_plan::fleet::custom_boot::Boots::default();
+    let first_boot_pools = seaworthy_plan::fleet::first_boot::FirstBootPools::default();
     let members = [&view];
-    let mut inputs = support::inputs(&pool, &members, &boots);
+    let mut inputs = support::inputs(&pool, &members, &first_boot_pools);
     inputs.now = NOW + SignedDuration::from_mins(14);
     let decided = support::owned(&seaworthy_plan::rollout::decide(&inputs));
     assert_eq!(decided.waiting["w1"], "drain blocked by PDB shop/db (pod db-1), 14 min");
@@ -210,8 +210,8 @@ fn what_others_wrote_stays() {
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     conditions.push(serde_json::from_value(other).unwrap());
     let next = made(&node, &Given { old: Some(&object), ..Given::default() });
-    assert_eq!(said(&next, "PinnedImageSetsDegraded"), ["True", "PullFailed", "m"]);
-    assert_eq!(said(&next, "example.org/Audited"), ["True", "R", ""]);
+    assert_eq!(condition_of(&next, "PinnedImageSetsDegraded"), ["True", "PullFailed", "m"]);
+    assert_eq!(condition_of(&next, "example.org/Audited"), ["True", "R", ""]);
 }
 
 #[test]
@@ -286,12 +286,12 @@ fn long_reason_fits_its_condition() {
     let reason = Reason::Failed { message: long };
     let object = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
     for type_ in ["NodeDegraded", "Updated"] {
-        let [.., message] = said(&object, type_);
+        let [.., message] = condition_of(&object, type_);
         assert!(message.len() <= 32768 && message.ends_with('…'), "{}", message.len());
     }
 }
 
-/// Otherwise nobody could tell from it how long updates take: see the forecast.
+/// Otherwise the forecast could not derive from it how long updates take.
 #[test]
 fn a_node_that_was_quick_has_the_time_of_its_last_update() {
     let before = made(&node("w1", "0/0R"), &Given::default());

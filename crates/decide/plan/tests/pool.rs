@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::pool::{Inputs, desired};
-use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::rollout::reservation::Reservation;
 use serde_json::{Value, json};
 
 /// A cluster of one pool, with as much of an API as merges patches.
@@ -37,7 +37,8 @@ impl Cluster {
         let views: Vec<NodeView<'_>> =
             self.nodes.iter().map(|(name, node)| NodeView::of(node, self.progress.get(name))).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let (boots, promised, hindrances) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
+        let (first_boot_pools, reservation, blockers) =
+            (FirstBootPools::default(), Reservation::of(&self.pool), BTreeMap::new());
         let unanswered = self.unanswered.clone();
         let decision = desired(&Inputs {
             rollout: rollout::Inputs {
@@ -45,14 +46,14 @@ impl Cluster {
                 nodes: &members,
                 holds: &[],
                 operator_nodes: &[],
-                boots: &boots,
+                first_boot_pools: &first_boot_pools,
                 partner: None,
-                promised: &promised,
+                reservation: &reservation,
                 now: NOW,
             },
-            hindrances: &hindrances,
+            blockers: &blockers,
             unanswered: &unanswered,
-            disputed: &[],
+            conflicting: &[],
             certificates: &[],
             topology: Some("HighlyAvailable"),
             count_delay: None,
@@ -60,7 +61,8 @@ impl Cluster {
         let changes: Vec<Change> = decision.changes().collect();
         let chosen: Vec<String> = decision.report.verdicts.chosen.iter().map(|name| (*name).to_owned()).collect();
         let target = PoolView::of(&self.pool).target();
-        let given = target.and_then(|target| seaworthy_plan::rollout::targeting::given("worker", target, &chosen));
+        let given =
+            target.and_then(|target| seaworthy_plan::rollout::targeting::orders_event("worker", target, &chosen));
         self.unanswered = chosen.into_iter().collect();
         drop(decision);
         let mut count = 0;
@@ -140,7 +142,7 @@ fn an_idle_pool_writes_nothing() {
 }
 
 #[test]
-fn a_roll_out_ends_tells_of_itself_and_writes_little_for_each_node() {
+fn roll_out_completes_emits_events_and_writes_little_for_each_node() {
     let mut cluster = cluster(7);
     cluster.pool.spec.configuration.as_mut().unwrap().name = Some("1".to_owned());
     for _ in 0..10 {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout::targeting;
 use seaworthy_plan::rollout::{self, Verdicts};
@@ -133,8 +133,8 @@ fn step(
     let before = nodes.to_vec();
     let views: Vec<NodeView<'_>> = before.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let boots = Boots::default();
-    let decision = rollout::decide(&inputs(pool, &members, &boots));
+    let first_boot_pools = FirstBootPools::default();
+    let decision = rollout::decide(&inputs(pool, &members, &first_boot_pools));
     check(&decision, &members)?;
     let changes = targeting::changes(&targeting::Inputs {
         pool: PoolView::of(pool),
@@ -163,7 +163,7 @@ fn max_of(pool: &MachineConfigPool, nodes: &[Node]) -> i64 {
 /// Counts who is away by its own rules, not by the controller's.
 fn away(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeSet<String> {
     let target = pool.spec.configuration.as_ref().unwrap().name.clone();
-    let is_away = |node: &&Node| {
+    let uses_budget = |node: &&Node| {
         let [current, desired, state] =
             [annotation::CURRENT_CONFIG, annotation::DESIRED_CONFIG, annotation::STATE].map(|key| get(node, key));
         let is_ready = node.spec.as_ref().unwrap().unschedulable != Some(true)
@@ -172,7 +172,7 @@ fn away(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeSet<String> {
         let is_idle = current == desired && state.as_deref() == Some("Done");
         !is_ready || !(is_idle || has_failed && desired != target)
     };
-    nodes.iter().filter(is_away).map(|node| node.metadata.name.clone().unwrap()).collect()
+    nodes.iter().filter(uses_budget).map(|node| node.metadata.name.clone().unwrap()).collect()
 }
 
 proptest! {
@@ -194,19 +194,19 @@ proptest! {
                 let target = Target { config: pool.spec.configuration.as_ref().unwrap().name.as_deref().unwrap(), image: None };
                 let named = |name: &str| members.iter().find(|node| node.name == name).unwrap();
                 let is_out = |name: &&str| named(name).is_broken(target) || named(name).is_recallable(target);
-                // In a paused pool nobody is moved: who is told something, stays what it is.
+                // In a paused pool no node moves: one that is given an order keeps what it runs.
                 prop_assert!(!is_paused || decision.chosen.iter().all(|name| named(name).current_config == Some(target.config)));
                 has_taken = decision.chosen.iter().any(|name| !is_out(name));
-                // Nobody waits without a reason, and nobody is forgotten or told of twice.
-                let mut told: Vec<&str> = decision.chosen.clone();
-                told.extend(decision.waiting.iter().map(|waiting| waiting.node.as_str()));
-                told.extend(&decision.updated);
-                told.sort_unstable();
+                // No node waits without a reason, and none is forgotten or reported twice.
+                let mut reported: Vec<&str> = decision.chosen.clone();
+                reported.extend(decision.waiting.iter().map(|waiting| waiting.node.as_str()));
+                reported.extend(&decision.updated);
+                reported.sort_unstable();
                 let mut all: Vec<&str> = members.iter().map(|node| node.name).collect();
                 all.sort_unstable();
-                prop_assert_eq!(told, all);
+                prop_assert_eq!(reported, all);
                 for waiting in &decision.waiting {
-                    prop_assert!(!waiting.reason.to_string().is_empty() && !waiting.reason.lasting().is_empty());
+                    prop_assert!(!waiting.reason.to_string().is_empty() && !waiting.reason.stable_text().is_empty());
                 }
                 Ok(())
             })?;
@@ -243,7 +243,7 @@ proptest! {
             rounds += 1;
             prop_assert!(rounds <= nodes.len() + 1);
         }
-        // With progress, and once everybody is well, all come to the target.
+        // With progress, and once all nodes are ready, all reach the target.
         for round in 0..=2 * nodes.len() {
             for node in &mut nodes {
                 node.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].status = "True".to_owned();
@@ -286,8 +286,8 @@ proptest! {
 
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let boots = Boots::default();
-        let decision = rollout::decide(&inputs(&pool, &members, &boots));
+        let first_boot_pools = FirstBootPools::default();
+        let decision = rollout::decide(&inputs(&pool, &members, &first_boot_pools));
         let waiting: BTreeMap<&str, _> =
             decision.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
         for view in &views {
@@ -297,7 +297,7 @@ proptest! {
                 target: PoolView::of(&pool).target(),
                 is_chosen: decision.chosen.contains(&view.name),
                 waiting: waiting.get(view.name).copied(),
-                hindrance: None,
+                blocker: None,
                 now,
             });
             let mut object = later(None, NOW);

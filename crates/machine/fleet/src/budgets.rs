@@ -1,4 +1,4 @@
-//! How many pods a PodDisruptionBudget lets go, as the disruption controller of a cluster counts it. Pure.
+//! Status of PodDisruptionBudgets, as the disruption controller of a cluster computes it. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use seaworthy_api::meta::{LabelSelector, Selection};
 use serde_json::{Map, Value, json};
 
-/// The status that a budget should have among the pods of its namespace, as a patch; `None` if it has it.
+/// The status of a budget among the pods of its namespace, as a patch; `None` if it is up to date.
 pub fn status<'p>(budget: &PodDisruptionBudget, pods: impl Iterator<Item = &'p Pod>) -> Option<Value> {
     let spec = budget.spec.as_ref()?;
     let selector: LabelSelector = serde_json::from_value(serde_json::to_value(spec.selector.as_ref()?).ok()?).ok()?;
@@ -25,18 +25,18 @@ pub fn status<'p>(budget: &PodDisruptionBudget, pods: impl Iterator<Item = &'p P
         (None, None) => 0,
     };
     let allowed = if expected == 0 { 0 } else { (healthy - wanted).max(0) };
-    // A pod that goes is counted by itself from then on.
+    // A terminating pod is no longer healthy by itself.
     let over: Map<String, Value> = leaving
         .keys()
         .filter(|left| !pods.iter().any(|pod| name(pod) == **left && !is_going(pod)))
         .map(|left| (left.clone(), Value::Null))
         .collect();
-    let is_said = has.observed_generation == budget.metadata.generation
+    let is_up_to_date = has.observed_generation == budget.metadata.generation
         && has.expected_pods == Some(expected)
         && has.current_healthy == Some(healthy)
         && has.desired_healthy == Some(wanted)
         && has.disruptions_allowed == Some(allowed);
-    if is_said && over.is_empty() {
+    if is_up_to_date && over.is_empty() {
         return None;
     }
     Some(json!({
@@ -58,7 +58,7 @@ fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// A number, or a share of all, rounded up.
+/// A number, or a percentage of all, rounded up.
 fn scaled(value: &IntOrString, all: i32) -> i32 {
     match value {
         IntOrString::Int(number) => *number,
@@ -109,19 +109,19 @@ mod tests {
 
     #[test]
     fn pod_that_was_let_go_counts_no_more_and_is_forgotten_when_it_goes() {
-        let said = json!({"disruptedPods": {"a": "2026-01-01T00:00:00Z"}});
+        let evicted = json!({"disruptedPods": {"a": "2026-01-01T00:00:00Z"}});
         let counted = |is_going| {
             let pods = [pod("a", true, is_going), pod("b", true, false)];
-            status(&budget(json!({"minAvailable": 1}), said.clone()), pods.iter()).unwrap()
+            status(&budget(json!({"minAvailable": 1}), evicted.clone()), pods.iter()).unwrap()
         };
         assert_eq!((&counted(false)["disruptionsAllowed"], &counted(false)["disruptedPods"]), (&json!(0), &json!({})));
         assert_eq!(counted(true)["disruptedPods"], json!({"a": null}));
     }
 
     #[test]
-    fn what_is_said_already_is_not_said_again() {
-        let said = json!({"observedGeneration": 2, "expectedPods": 1, "currentHealthy": 1, "desiredHealthy": 1,
+    fn status_that_is_up_to_date_is_not_written_again() {
+        let status_now = json!({"observedGeneration": 2, "expectedPods": 1, "currentHealthy": 1, "desiredHealthy": 1,
                           "disruptionsAllowed": 0});
-        assert_eq!(status(&budget(json!({"minAvailable": 1}), said), [pod("a", true, false)].iter()), None);
+        assert_eq!(status(&budget(json!({"minAvailable": 1}), status_now), [pod("a", true, false)].iter()), None);
     }
 }

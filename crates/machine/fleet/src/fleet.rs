@@ -1,4 +1,4 @@
-//! The fleet: machines that follow their orders for as long as it lives.
+//! Fleet: simulated machines that follow their orders until it is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,122 +14,119 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER, node as annotation};
 use seaworthy_api::vocabulary::seaworthy::label::SIMULATED;
 use seaworthy_host::{FakeHost, Host as _, Unsynced};
-use seaworthy_node::{Daemon, Settings};
+use seaworthy_node::{AgentOptions, Daemon};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::ignition::{Stubs, fetched};
+use crate::ignition::{StubSource, fetch_config};
 use crate::kubelet::Kubelet;
-use crate::machine::{MachineError, ignited, made};
-use crate::{Clock, Pace, Workload, pods, workload};
+use crate::machine::{MachineError, machine_from_config, machine_from_endpoint};
+use crate::{Clock, FleetTimings, Workload, pods, workload};
 
-/// Where the operating system of a machine cannot be written, as on machines that run an image.
+/// Read-only paths, as on machines that boot from an image.
 const READ_ONLY: [&str; 6] = ["/usr/bin/", "/usr/lib", "/usr/libexec/", "/usr/sbin/", "/usr/share/", "/usr/etc/"];
 
-/// What a fleet is made of.
+/// Options of a fleet.
 #[derive(Clone)]
-pub struct Setup {
-    /// How long things take.
-    pub pace: Pace,
-    /// What the owner of the machines has chosen.
-    pub settings: Settings,
-    /// Tells the date.
+pub struct FleetOptions {
+    pub timings: FleetTimings,
+    pub agent: AgentOptions,
     pub clock: Clock,
-    /// How many daemons may touch their machine at a time; each needs a thread for that long.
-    pub at_once: u32,
-    /// How long a new machine waits for its configuration, and to be heard by the API.
-    pub patience: Duration,
-    /// Leads new machines to the endpoint that gives them their configuration. Without it they read it from the API, which
-    /// needs no socket: in a test that has stopped the time there is none.
-    pub stubs: Option<Stubs>,
+    /// Limits the daemons that access their machine at a time; each needs a thread meanwhile.
+    pub max_concurrent: u32,
+    /// The limit for a new machine to get its configuration, and to write its Node.
+    pub join_timeout: Duration,
+    /// The stubs with the URL of the Ignition endpoint. Without them new machines read their configuration from the API, which
+    /// needs no socket: a test that has paused the time cannot wait for one.
+    pub stubs: Option<StubSource>,
     /// The client of a node's kubelet and daemon, by the node's name.
     pub client_of: Arc<dyn Fn(&str) -> Client + Send + Sync>,
 }
 
-impl Setup {
-    /// A fleet in which everybody uses one client.
-    pub fn new(client: Client) -> Setup {
-        Setup {
-            pace: Pace::default(),
-            settings: Settings::default(),
+impl FleetOptions {
+    /// Options with one client for all nodes.
+    pub fn new(client: Client) -> FleetOptions {
+        FleetOptions {
+            timings: FleetTimings::default(),
+            agent: AgentOptions::default(),
             clock: Arc::new(Timestamp::now),
-            at_once: 8,
-            patience: Duration::from_secs(60),
+            max_concurrent: 8,
+            join_timeout: Duration::from_secs(60),
             stubs: None,
             client_of: Arc::new(move |_| client.clone()),
         }
     }
 }
 
-struct Machine {
+struct FleetMachine {
     role: String,
     host: FakeHost,
     boots: Arc<AtomicUsize>,
     reset: Arc<Notify>,
-    life: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
-/// Machines that follow their orders for as long as this lives.
+/// Machines that follow their orders until this is dropped.
 pub struct Fleet {
     client: Client,
-    setup: Setup,
-    turns: Arc<Semaphore>,
-    machines: Arc<Mutex<BTreeMap<String, Machine>>>,
+    options: FleetOptions,
+    permits: Arc<Semaphore>,
+    machines: Arc<Mutex<BTreeMap<String, FleetMachine>>>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Fleet {
     /// A fleet without machines. `client` sees all pods and pools.
-    pub fn start(client: Client, setup: Setup) -> Fleet {
-        let machines: Arc<Mutex<BTreeMap<String, Machine>>> = Arc::default();
+    pub fn start(client: Client, options: FleetOptions) -> Fleet {
+        let machines: Arc<Mutex<BTreeMap<String, FleetMachine>>> = Arc::default();
         let known = Arc::clone(&machines);
         let is_ours = move |node: &str| known.lock().unwrap_or_else(PoisonError::into_inner).contains_key(node);
-        let pods = tokio::spawn(pods::run(client.clone(), setup.pace, Arc::clone(&setup.clock), is_ours));
-        let turns = Arc::new(Semaphore::new(setup.at_once.max(1) as usize));
-        Fleet { client, setup, turns, machines, tasks: Mutex::new(vec![pods]) }
+        let pods = tokio::spawn(pods::run(client.clone(), options.timings, Arc::clone(&options.clock), is_ours));
+        let permits = Arc::new(Semaphore::new(options.max_concurrent.max(1) as usize));
+        Fleet { client, options, permits, machines, tasks: Mutex::new(vec![pods]) }
     }
 
-    fn machines(&self) -> MutexGuard<'_, BTreeMap<String, Machine>> {
+    fn machines(&self) -> MutexGuard<'_, BTreeMap<String, FleetMachine>> {
         self.machines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a machine. One whose node is in the cluster already comes back in the configuration that it had.
+    /// Adds a machine. One whose node is in the cluster already has the configuration that it had.
     ///
     /// # Errors
     ///
-    /// If the API does not say what it should run, or it cannot run that.
+    /// If there is no configuration for it, or it cannot boot into that.
     pub async fn add(&self, name: &str, role: &str) -> Result<(), MachineError> {
         if self.machines().contains_key(name) {
             return Ok(());
         }
         let host = self.machine(name, role).await?;
-        // A machine that comes back is in another boot than before.
-        let now = (self.setup.clock)().as_millisecond();
+        // A machine that is added again is in another boot than before.
+        let now = (self.options.clock)().as_millisecond();
         host.change_boot(|boot| boot.id = format!("{name}-{now:x}-1"));
-        for place in READ_ONLY {
-            host.fail(&format!("write {place}"), "Read-only file system (os error 30)");
+        for path in READ_ONLY {
+            host.fail(&format!("write {path}"), "Read-only file system (os error 30)");
         }
-        let client = (self.setup.client_of)(name);
-        let mut kubelet = Kubelet::new(Api::all(client.clone()), name, role, Arc::clone(&self.setup.clock));
-        let heard = tokio::time::timeout(self.setup.patience, kubelet.say(true, &boot_id(&host))).await;
-        heard.map_err(|_| MachineError::Silent { node: name.to_owned() })?;
+        let client = (self.options.client_of)(name);
+        let mut kubelet = Kubelet::new(Api::all(client.clone()), name, role, Arc::clone(&self.options.clock));
+        let registered = tokio::time::timeout(self.options.join_timeout, kubelet.report(true, &boot_id(&host))).await;
+        registered.map_err(|_| MachineError::NotRegistered { node: name.to_owned() })?;
         let (boots, reset) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-        let life = Life {
+        let task = MachineTask {
             name: name.to_owned(),
             client,
             kubelet,
             host: host.clone(),
-            setup: self.setup.clone(),
-            turns: Arc::clone(&self.turns),
+            options: self.options.clone(),
+            permits: Arc::clone(&self.permits),
             boots: Arc::clone(&boots),
             reset: Arc::clone(&reset),
         };
-        let life = tokio::spawn(life.run());
-        self.machines().insert(name.to_owned(), Machine { role: role.to_owned(), host, boots, reset, life });
+        let task = tokio::spawn(task.run());
+        self.machines().insert(name.to_owned(), FleetMachine { role: role.to_owned(), host, boots, reset, task });
         Ok(())
     }
 
-    /// A machine as it is after its first boot. One whose node is in the cluster already has what that says that it runs.
+    /// A machine after its first boot. One whose node is in the cluster already has the node's current configuration.
     async fn machine(&self, name: &str, role: &str) -> Result<FakeHost, MachineError> {
         let failed = |what: &str| {
             let (node, what) = (name.to_owned(), what.to_owned());
@@ -141,21 +138,21 @@ impl Fleet {
         if let Some(current) = node.as_ref().and_then(|node| annotation::CURRENT_CONFIG.of(&node.metadata))
             && let Some(found) = configs.get_opt(current).await.map_err(failed("read its MachineConfig"))?
         {
-            return made(name, current, &found.spec);
+            return machine_from_config(name, current, &found.spec);
         }
-        if let Some(stubs) = &self.setup.stubs {
-            let given = fetched(&stubs(role), self.setup.patience).await;
+        if let Some(stubs) = &self.options.stubs {
+            let given = fetch_config(&stubs(role), self.options.join_timeout).await;
             let given = given.map_err(|why| MachineError::Endpoint { node: name.to_owned(), why })?;
-            return ignited(name, &given);
+            return machine_from_endpoint(name, &given);
         }
         let pools: Api<MachineConfigPool> = Api::all(self.client.clone());
         let has_target = |pool: Option<&MachineConfigPool>| pool.is_some_and(|pool| target(pool).is_some());
-        let waited = tokio::time::timeout(self.setup.patience, await_condition(pools, role, has_target)).await;
+        let waited = tokio::time::timeout(self.options.join_timeout, await_condition(pools, role, has_target)).await;
         let none = || MachineError::NoConfig { node: name.to_owned(), pool: role.to_owned() };
         let pool = waited.ok().and_then(Result::ok).flatten().ok_or_else(none)?;
         let config = target(&pool).ok_or_else(none)?;
         let found = configs.get(config).await.map_err(failed(&format!("read MachineConfig {config}")))?;
-        made(name, config, &found.spec)
+        machine_from_config(name, config, &found.spec)
     }
 
     /// The machines of this fleet that are in the cluster already, by name, with their roles.
@@ -163,7 +160,7 @@ impl Fleet {
     /// # Errors
     ///
     /// If they cannot be listed.
-    pub async fn known(client: &Client) -> Result<Vec<(String, String)>, MachineError> {
+    pub async fn existing(client: &Client) -> Result<Vec<(String, String)>, MachineError> {
         let nodes: Api<Node> = Api::all(client.clone());
         let params = ListParams::default().labels(SIMULATED.as_str());
         let found = nodes.list(&params).await.map_err(|source| MachineError::Api {
@@ -194,14 +191,14 @@ impl Fleet {
         of_role.map(|(name, machine)| (name.clone(), machine.host.clone())).collect()
     }
 
-    /// How many machines there are of each role.
+    /// The number of machines of each role.
     pub fn roles(&self) -> BTreeMap<String, usize> {
         let mut roles = BTreeMap::new();
         self.machines().values().for_each(|machine| *roles.entry(machine.role.clone()).or_default() += 1);
         roles
     }
 
-    /// How often a machine has booted since it was added.
+    /// The number of boots since the machine was added.
     pub fn boots(&self, name: &str) -> usize {
         self.machines().get(name).map_or(0, |machine| machine.boots.load(Ordering::Relaxed))
     }
@@ -214,7 +211,7 @@ impl Fleet {
         }
     }
 
-    /// Has pods run on the workers, wherever there is room, for as long as the fleet lives.
+    /// Runs pods on the workers until the fleet is dropped.
     pub fn run(&self, workload: Workload) {
         let task = tokio::spawn(workload::run(self.client.clone(), workload));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
@@ -224,7 +221,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(JoinHandle::abort);
-        self.machines().values().for_each(|machine| machine.life.abort());
+        self.machines().values().for_each(|machine| machine.task.abort());
     }
 }
 
@@ -232,58 +229,58 @@ fn target(pool: &MachineConfigPool) -> Option<&str> {
     pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// The boot that a machine is in; a machine without power is in none.
+/// The ID of a machine's boot; empty without power.
 fn boot_id(host: &FakeHost) -> String {
     host.boot().map(|boot| boot.id).unwrap_or_default()
 }
 
 /// A machine from boot to boot.
-struct Life {
+struct MachineTask {
     name: String,
     client: Client,
     kubelet: Kubelet,
     host: FakeHost,
-    setup: Setup,
-    turns: Arc<Semaphore>,
+    options: FleetOptions,
+    permits: Arc<Semaphore>,
     boots: Arc<AtomicUsize>,
     reset: Arc<Notify>,
 }
 
-impl Life {
+impl MachineTask {
     async fn run(mut self) {
-        let pace = self.setup.pace;
+        let timings = self.options.timings;
         loop {
             let boot = boot_id(&self.host);
             let daemon = Daemon::new(
                 self.client.clone(),
                 &self.name,
                 self.host.clone(),
-                self.setup.settings,
-                self.setup.pace.rhythm,
+                self.options.agent,
+                self.options.timings.intervals,
             );
-            let mut daemon = daemon.with_turns(Arc::clone(&self.turns));
+            let mut daemon = daemon.with_permits(Arc::clone(&self.permits));
             let is_cut = tokio::select! {
                 () = Box::pin(daemon.run()) => false,
                 () = self.reset.notified() => true,
-                () = self.kubelet.beat(pace.heartbeat, &boot) => false,
+                () = self.kubelet.heartbeat(timings.heartbeat, &boot) => false,
             };
             if is_cut {
-                // What the daemon has under way ends without power, and must not go on after the boot.
-                daemon.quiet().await;
-                tokio::time::sleep(pace.boot).await;
+                // The daemon's present work fails without power, and must not continue after the boot.
+                daemon.wait_idle().await;
+                tokio::time::sleep(timings.boot).await;
                 self.host.power_on(Unsynced::Lost);
-            } else if self.host.is_reboot_asked() {
-                self.kubelet.say(false, &boot).await;
-                tokio::time::sleep(pace.boot).await;
+            } else if self.host.is_reboot_requested() {
+                self.kubelet.report(false, &boot).await;
+                tokio::time::sleep(timings.boot).await;
                 self.host.boot_orderly();
             } else {
-                // The daemon has ended by itself, and is started again as systemd would.
-                tokio::time::sleep(pace.rhythm.first_retry).await;
+                // The daemon has ended by itself, and is restarted as by systemd.
+                tokio::time::sleep(timings.intervals.first_retry).await;
                 continue;
             }
             self.boots.fetch_add(1, Ordering::Relaxed);
             self.host.forget_calls();
-            self.kubelet.say(true, &boot_id(&self.host)).await;
+            self.kubelet.report(true, &boot_id(&self.host)).await;
         }
     }
 }

@@ -1,53 +1,52 @@
-//! What Ignition does on a new machine: it follows the few lines that the machine was given to its configuration.
+//! Simulated Ignition: fetches the configuration of a new machine from the URL in its stub.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
-use seaworthy_fetch::{Fetcher, HostPattern, Policy, Request, Settings};
+use seaworthy_fetch::{FetchSettings, Fetcher, HostPattern, Policy, Request};
 use seaworthy_ignition::data_url;
 use serde_json::Value;
 
-/// Says what a new machine of a pool is given to find its configuration: what `seaworthy ignition stub` prints.
-pub type Stubs = Arc<dyn Fn(&str) -> Value + Send + Sync>;
+/// Returns the stub for new machines of a pool, as `seaworthy ignition stub` prints it.
+pub type StubSource = Arc<dyn Fn(&str) -> Value + Send + Sync>;
 
-/// How long it waits before it asks again, wherever it was refused.
-const AGAIN: Duration = Duration::from_millis(200);
+/// The delay after a failed attempt.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// How long one attempt may take, with those that follow it at once.
-const ATTEMPT: Duration = Duration::from_secs(5);
+/// The limit for one attempt, with its immediate retries.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A machine may go wherever its stub leads: it is the owner's own.
+/// The stub is the owner's own, so every address is allowed.
 static FETCHER: LazyLock<Fetcher> = LazyLock::new(|| {
     let everywhere: Vec<HostPattern> = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
     Fetcher::new(Policy::allowing(everywhere), Arc::new(SystemTime::now))
 });
 
-/// The configuration that a stub leads to. Like Ignition it asks until it is answered; the last refusal is told when `patience`
-/// is over.
+/// Fetches the configuration that a stub points to. Like Ignition it retries; after the timeout the last error is returned.
 ///
 /// # Errors
 ///
-/// If the stub leads nowhere, or nobody answers in time.
-pub async fn fetched(stub: &Value, patience: Duration) -> Result<Value, String> {
+/// If the stub has no URL, or no attempt succeeds in time.
+pub async fn fetch_config(stub: &Value, timeout: Duration) -> Result<Value, String> {
     let request = request(stub)?;
-    let mut refusal = format!("{}: no answer", request.url);
-    let asking = async {
+    let mut last_error = format!("{}: no answer", request.url);
+    let attempts = async {
         loop {
             match FETCHER.fetch(&request).await {
                 Ok(found) => return found,
-                Err(error) => refusal = error.to_string(),
+                Err(error) => last_error = error.to_string(),
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     };
-    match tokio::time::timeout(patience, asking).await {
+    match tokio::time::timeout(timeout, attempts).await {
         Ok(found) => serde_json::from_slice(found.bytes())
             .map_err(|error| format!("{}: not an Ignition config: {error}", request.url)),
-        Err(_) => Err(refusal),
+        Err(_) => Err(last_error),
     }
 }
 
-/// What a stub asks for: where, with which headers, and whom it trusts.
+/// The request of a stub: URL, headers and certificate authorities.
 fn request(stub: &Value) -> Result<Request, String> {
     let reference = &stub["ignition"]["config"]["merge"][0];
     let url = reference["source"].as_str().ok_or("the stub has no ignition.config.merge[0].source")?;
@@ -60,7 +59,8 @@ fn request(stub: &Value) -> Result<Request, String> {
         Ok(Arc::from(pem.as_ref()))
     });
     let certificate_authorities = authorities.collect::<Result<_, String>>()?;
-    request.settings = Settings { certificate_authorities, total_timeout: Some(ATTEMPT), ..Settings::default() };
+    request.settings =
+        FetchSettings { certificate_authorities, total_timeout: Some(ATTEMPT_TIMEOUT), ..FetchSettings::default() };
     Ok(request)
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::request;
 
     #[test]
-    fn stub_says_where_to_go_what_to_show_and_whom_to_trust() {
+    fn stub_has_the_url_the_headers_and_the_authorities() {
         let stub = json!({"ignition": {
             "version": "3.1.0",
             "config": {"merge": [{
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn stub_that_leads_nowhere_is_refused() {
+    fn stub_without_a_url_is_refused() {
         assert!(request(&json!({"ignition": {"version": "3.1.0"}})).unwrap_err().contains("merge[0].source"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a kubelet writes to its Node: that it is there, whether it is ready, and which boot it is in.
+//! Simulated kubelet: registers its Node, and writes the Node's conditions and boot ID.
 
 use std::time::Duration;
 
@@ -9,11 +9,10 @@ use seaworthy_api::vocabulary::machineconfiguration::{MASTER, label};
 use seaworthy_api::vocabulary::seaworthy::label::SIMULATED;
 use serde_json::{Value, json};
 
-use crate::{Clock, written};
+use crate::{Clock, timestamp};
 
-/// How long it waits before it says something again.
-const AGAIN: Duration = Duration::from_millis(500);
-/// The taint that a Node gets when it is made, and that goes when it is ready.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The taint that a new Node has until it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The kubelet of one node.
@@ -22,31 +21,29 @@ pub struct Kubelet {
     name: String,
     role: String,
     clock: Clock,
-    /// When it began.
-    began: String,
-    /// Whether it is ready, and since when.
-    said: Option<(bool, String)>,
+    started: String,
+    /// The readiness that was reported last, and since when.
+    reported: Option<(bool, String)>,
 }
 
 impl Kubelet {
-    /// The kubelet of a node.
     pub fn new(nodes: Api<Node>, name: &str, role: &str, clock: Clock) -> Self {
-        let began = written(&clock);
-        Kubelet { nodes, name: name.to_owned(), role: role.to_owned(), clock, began, said: None }
+        let started = timestamp(&clock);
+        Kubelet { nodes, name: name.to_owned(), role: role.to_owned(), clock, started, reported: None }
     }
 
-    /// Says how the node stands, until it is heard.
-    pub async fn say(&mut self, is_ready: bool, boot_id: &str) {
-        while let Err(error) = self.try_to_say(is_ready, boot_id).await {
+    /// Writes the status of the node, and retries until that succeeds.
+    pub async fn report(&mut self, is_ready: bool, boot_id: &str) {
+        while let Err(error) = self.try_report(is_ready, boot_id).await {
             tracing::warn!(node = self.name, "its status cannot be written: {error}");
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
-    async fn try_to_say(&mut self, is_ready: bool, boot_id: &str) -> Result<(), kube::Error> {
-        let now = written(&self.clock);
-        let since = match &self.said {
-            Some((said, since)) if *said == is_ready => since.clone(),
+    async fn try_report(&mut self, is_ready: bool, boot_id: &str) -> Result<(), kube::Error> {
+        let now = timestamp(&self.clock);
+        let since = match &self.reported {
+            Some((reported, since)) if *reported == is_ready => since.clone(),
             _ => now.clone(),
         };
         let patch = json!({"status": self.status(is_ready, &since, &now, boot_id)});
@@ -64,11 +61,11 @@ impl Kubelet {
             let patch = json!({"spec": {"taints": left}});
             self.nodes.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         }
-        self.said = Some((is_ready, since));
+        self.reported = Some((is_ready, since));
         Ok(())
     }
 
-    /// Makes the Node.
+    /// Creates the Node.
     async fn register(&self) -> Result<(), kube::Error> {
         let mut labels = json!({
             "kubernetes.io/hostname": self.name,
@@ -88,12 +85,12 @@ impl Kubelet {
         }
     }
 
-    /// Says again and again that the node is ready.
-    pub async fn beat(&mut self, every: Option<Duration>, boot_id: &str) {
-        let Some(every) = every else { return std::future::pending().await };
+    /// Reports the node as ready at this interval.
+    pub async fn heartbeat(&mut self, interval: Option<Duration>, boot_id: &str) {
+        let Some(interval) = interval else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(every).await;
-            self.say(true, boot_id).await;
+            tokio::time::sleep(interval).await;
+            self.report(true, boot_id).await;
         }
     }
 
@@ -109,7 +106,7 @@ impl Kubelet {
             false => condition("Ready", false, "KubeletNotReady", "node is shutting down", since),
         };
         let fine = |type_: &str, reason: &str| {
-            condition(type_, false, reason, "the simulated machine has enough", &self.began)
+            condition(type_, false, reason, "the simulated machine has enough", &self.started)
         };
         json!({
             "conditions": [

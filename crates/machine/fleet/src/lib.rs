@@ -1,18 +1,18 @@
-//! Nodes without machines: each runs the real node daemon on a machine in memory, and hundreds fit into one process.
+//! Simulated fleet: nodes that run the real node daemon on machines in memory, hundreds of them in one process.
 //!
-//! What is real: the daemon, from its first boot over its orders to the last byte and back, and everything that it says to the
-//! API; also the request for its first configuration, where there is an endpoint. What is
-//! played: the machine ([`FakeHost`]), the kubelet (its Node, its pods), and the part of a cluster that counts
-//! PodDisruptionBudgets. Time is tokio's, so a test can stop it and let it jump; the date comes from a clock that is given.
+//! The daemon is real, with its first boot, its updates and reverts, and its requests to the API; so is the request for the first
+//! configuration, if there is an Ignition endpoint. Simulated are the machine ([`FakeHost`]), the kubelet (its Node, its pods),
+//! and the controller of PodDisruptionBudgets. Time is tokio's, so a test can pause and advance it; the date comes from a given
+//! clock.
 //! A node costs about 200 KiB and no thread of its own (`tests/many.rs` prints it).
 //!
-//! | question | module |
+//! | module | content |
 //! |---|---|
-//! | which machines are there, and what becomes of them? | [`fleet`] |
-//! | how does a machine come into the world? | [`ignition`], [`machine`] |
-//! | what does the API see of it beside the daemon? | [`kubelet`], [`pods`] |
-//! | how many pods may go? | [`budgets`] |
-//! | what runs on the machines? | [`workload`] |
+//! | [`fleet`] | the machines, from boot to boot |
+//! | [`ignition`], [`machine`] | creation of a machine |
+//! | [`kubelet`], [`pods`] | what a kubelet writes to the API |
+//! | [`budgets`] | status of PodDisruptionBudgets |
+//! | [`workload`] | pods on the machines |
 
 pub mod budgets;
 pub mod fleet;
@@ -22,8 +22,8 @@ pub mod machine;
 pub mod pods;
 pub mod workload;
 
-pub use fleet::{Fleet, Setup};
-pub use ignition::Stubs;
+pub use fleet::{Fleet, FleetOptions};
+pub use ignition::StubSource;
 pub use machine::MachineError;
 pub use seaworthy_host::FakeHost;
 pub use workload::Workload;
@@ -32,38 +32,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use seaworthy_node::Rhythm;
+use seaworthy_node::DaemonIntervals;
 
-/// Tells the date; a test turns it by hand.
+/// Returns the date; a test has its own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How long things take.
+/// Durations in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// From the daemon's end until a machine is back from its boot.
+pub struct FleetTimings {
+    /// The duration of a reboot.
     pub boot: Duration,
-    /// From the request that a pod ends until it is gone.
+    /// The duration of a pod's termination.
     pub pod_end: Duration,
-    /// Between two signs of life of a node; none at all without it.
+    /// The interval of a kubelet's status updates; `None` for no updates.
     pub heartbeat: Option<Duration>,
-    /// When a daemon looks again by itself.
-    pub rhythm: Rhythm,
+    /// The intervals of the daemons.
+    pub intervals: DaemonIntervals,
 }
 
-impl Default for Pace {
-    /// Fast, but long enough to be seen.
+impl Default for FleetTimings {
+    /// Fast, but long enough to be noticed by a user.
     fn default() -> Self {
-        Pace {
+        FleetTimings {
             boot: Duration::from_secs(2),
             pod_end: Duration::from_secs(1),
             heartbeat: None,
-            rhythm: Rhythm::default(),
+            intervals: DaemonIntervals::default(),
         }
     }
 }
 
-/// The date as the API writes it.
-pub(crate) fn written(clock: &Clock) -> String {
+/// The date in the format of the API.
+pub(crate) fn timestamp(clock: &Clock) -> String {
     let now = clock();
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }

@@ -1,4 +1,4 @@
-//! How a machine comes into the world: Ignition writes it, and its first boot is completed by the daemon.
+//! Creation of simulated machines: Ignition's files, and the first boot, which the daemon completes.
 
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -7,95 +7,55 @@ use seaworthy_node::first_boot::{FirstBoot, FirstBootError, first_boot};
 use seaworthy_node::observed::observe;
 use seaworthy_node::perform::perform;
 use seaworthy_node::target::TargetError;
-use seaworthy_node::{Step, Target, paths, steps};
+use seaworthy_node::{Step, TargetState, paths, steps};
 use serde_json::{Value, json};
 
-/// More boots than that are no help.
-const BOOTS: usize = 8;
+/// More boots than that do not help.
+const MAX_BOOTS: usize = 8;
 
-/// Why there is no machine.
+/// A machine that cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The API did not answer as it should.
     #[error("node {node}: cannot {what}: {source}")]
-    Api {
-        /// Whose.
-        node: String,
-        /// What was tried.
-        what: String,
-        /// What came back.
-        source: Box<kube::Error>,
-    },
-    /// Its configuration cannot be used.
+    Api { node: String, what: String, source: Box<kube::Error> },
     #[error("node {node}: {source}")]
-    Target {
-        /// Whose.
-        node: String,
-        /// What is wrong with it.
-        source: TargetError,
-    },
-    /// The machine did not do what it was asked.
+    Target { node: String, source: TargetError },
     #[error("node {node}: {source}")]
-    Host {
-        /// Whose.
-        node: String,
-        /// What it said.
-        source: HostError,
-    },
-    /// It is given no configuration.
-    #[error("node {node}: it is given no configuration: {why}")]
-    Endpoint {
-        /// Whose.
-        node: String,
-        /// What the endpoint said, or what is wrong with what it was told.
-        why: String,
-    },
-    /// There is nothing that it could run.
+    Host { node: String, source: HostError },
+    /// The Ignition endpoint serves it no configuration.
+    #[error("node {node}: cannot fetch its configuration: {why}")]
+    Endpoint { node: String, why: String },
     #[error("node {node}: pool {pool} has no configuration; is there a ControllerConfig, and do the controllers run?")]
-    NoConfig {
-        /// Whose.
-        node: String,
-        /// The pool of its role.
-        pool: String,
-    },
-    /// Its kubelet is not heard.
-    #[error("node {node}: its Node cannot be written; the log says why")]
-    Silent {
-        /// Whose.
-        node: String,
-    },
-    /// Its first boot does not come to an end.
-    #[error("node {node}: {BOOTS} boots have not brought MachineConfig {config}")]
-    Boots {
-        /// Whose.
-        node: String,
-        /// What it should run.
-        config: String,
-    },
+    NoConfig { node: String, pool: String },
+    #[error("node {node}: its Node cannot be written; see the log for the reason")]
+    NotRegistered { node: String },
+    /// Its first boot is not complete after several boots.
+    #[error("node {node}: {MAX_BOOTS} boots have not applied MachineConfig {config}")]
+    FirstBoot { node: String, config: String },
 }
 
-/// A machine that was given a config by the endpoint: Ignition has written it, and it has booted into it.
+/// Creates a machine with an Ignition config of the endpoint, and completes its first boot.
 ///
 /// # Errors
 ///
-/// If it cannot be written, or does not boot into it.
-pub fn ignited(node: &str, config: &Value) -> Result<FakeHost, MachineError> {
+/// If its files cannot be written, or its first boot is not completed.
+pub fn machine_from_endpoint(node: &str, config: &Value) -> Result<FakeHost, MachineError> {
     let spec = MachineConfigSpec { config: Some(config.clone()), ..MachineConfigSpec::default() };
-    let target = Target::parse("what the endpoint gave", &spec, None)
+    let target = TargetState::parse("the Ignition config of the endpoint", &spec, None)
         .map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
-    let host = written(node, &target)?;
-    booted(node, &target.name, host)
+    let host = with_files(node, &target)?;
+    complete_first_boot(node, &target.name, host)
 }
 
-/// A machine that had a configuration before: as [`ignited`] would have left it, with what the endpoint adds that matters here.
+/// Creates a machine with a rendered configuration, as [`machine_from_endpoint`] does, with the files that the endpoint adds.
 ///
 /// # Errors
 ///
-/// If it cannot be written, or does not boot into it.
-pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHost, MachineError> {
-    let target =
-        Target::parse(config, spec, None).map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
-    let host = written(node, &target)?;
+/// If its files cannot be written, or its first boot is not completed.
+pub fn machine_from_config(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHost, MachineError> {
+    let target = TargetState::parse(config, spec, None)
+        .map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
+    let host = with_files(node, &target)?;
     let annotations = json!({
         annotation::CURRENT_CONFIG.as_str(): config,
         annotation::DESIRED_CONFIG.as_str(): config,
@@ -105,12 +65,12 @@ pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHo
     let whole =
         json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
     host.put(paths::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
-    booted(node, config, host)
+    complete_first_boot(node, config, host)
 }
 
-/// Settings of a kernel that people change most, as they are after a boot. One that is not among them does not take effect, as on a
-/// kernel that does not know it: the check says so, and the machine boots.
-const KERNEL: [(&str, &str); 55] = [
+/// Sysctl settings that are changed most, with their values after a boot. Another one does not take effect, as on a kernel without
+/// it: the daemon detects that, and reboots the machine.
+const SYSCTLS: [(&str, &str); 55] = [
     ("fs/aio-max-nr", "65536"),
     ("fs/file-max", "9223372036854775807"),
     ("fs/inotify/max_user_instances", "128"),
@@ -168,21 +128,21 @@ const KERNEL: [(&str, &str); 55] = [
     ("vm/swappiness", "60"),
 ];
 
-/// A machine with everything that Ignition writes.
-fn written(node: &str, target: &Target) -> Result<FakeHost, MachineError> {
+/// A machine with the files that Ignition writes.
+fn with_files(node: &str, target: &TargetState) -> Result<FakeHost, MachineError> {
     let failed = |source: HostError| MachineError::Host { node: node.to_owned(), source };
     let wrong = |source: TargetError| MachineError::Target { node: node.to_owned(), source };
     let host = FakeHost::new(node);
-    for (key, value) in KERNEL {
+    for (key, value) in SYSCTLS {
         host.add_setting(&format!("/proc/sys/{key}"), value);
     }
-    let empty = Target::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
+    let empty = TargetState::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
     let observed = observe(&host, &empty, target).map_err(failed)?;
     for step in steps(&empty, target, &observed).map_err(wrong)? {
-        let is_daemons =
+        let is_about_originals =
             matches!(step, Step::KeepOriginal { .. } | Step::NoteNoOriginal { .. } | Step::ForgetOriginal { .. });
-        // Originals are the daemon's affair, and what is booted that of the first boot.
-        if !is_daemons && !matches!(step, Step::Boot(_)) {
+        // Ignition keeps no originals, and the boot is changed by the first boot.
+        if !is_about_originals && !matches!(step, Step::Boot(_)) {
             perform(&host, &step).map_err(failed)?;
         }
     }
@@ -193,9 +153,9 @@ fn written(node: &str, target: &Target) -> Result<FakeHost, MachineError> {
     Ok(host)
 }
 
-/// The machine when its first boot is complete.
-fn booted(node: &str, config: &str, host: FakeHost) -> Result<FakeHost, MachineError> {
-    for _ in 0..BOOTS {
+/// Boots the machine until its first boot is complete.
+fn complete_first_boot(node: &str, config: &str, host: FakeHost) -> Result<FakeHost, MachineError> {
+    for _ in 0..MAX_BOOTS {
         let result = first_boot(&host).map_err(|error| match error {
             FirstBootError::Host(source) => MachineError::Host { node: node.to_owned(), source },
             FirstBootError::Target(source) => MachineError::Target { node: node.to_owned(), source },
@@ -208,7 +168,7 @@ fn booted(node: &str, config: &str, host: FakeHost) -> Result<FakeHost, MachineE
             FirstBoot::Rebooting => host.boot_orderly(),
         }
     }
-    Err(MachineError::Boots { node: node.to_owned(), config: config.to_owned() })
+    Err(MachineError::FirstBoot { node: node.to_owned(), config: config.to_owned() })
 }
 
 #[cfg(test)]
@@ -228,13 +188,13 @@ mod tests {
 
     #[test]
     fn new_machine_has_its_files_and_its_kernel_arguments_and_nothing_of_the_daemons() {
-        let host = made("w1", "rendered-worker-1", &spec()).unwrap();
+        let host = machine_from_config("w1", "rendered-worker-1", &spec()).unwrap();
         assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
         assert!(host.is_link_to("/etc/a", "/etc/motd").unwrap());
         assert_eq!(host.unit_state("a.service").unwrap(), seaworthy_host::UnitState::Enabled);
         assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
         assert!(!host.exists(paths::CURRENT_CONFIG).unwrap() && !host.exists(paths::ENCAPSULATED).unwrap());
         assert!(host.exists(paths::INITIAL_ANNOTATIONS).unwrap());
-        assert_eq!(host.names(&format!("{}/noorig", paths::HOME)).unwrap(), Vec::<String>::new());
+        assert_eq!(host.names(&format!("{}/noorig", paths::STATE_DIR)).unwrap(), Vec::<String>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! Pods that are started again elsewhere when they end, as those of a Deployment are.
+//! Workload: pods that are replaced on other nodes when they are evicted, as those of a Deployment.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -14,37 +14,35 @@ use seaworthy_api::vocabulary::machineconfiguration::label;
 use seaworthy_api::vocabulary::seaworthy::label::SIMULATED;
 use serde_json::json;
 
-/// When it is looked again although nothing has happened: a node that was cordoned may be free.
-const LOOK: Duration = Duration::from_millis(500);
+/// The interval of checks without a change of pods: a cordoned node may have become available.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Pods that are alike.
+/// A number of equal pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Where they are.
     pub namespace: String,
-    /// Their label `app`, and how their names begin.
+    /// The label `app` of the pods, and the prefix of their names.
     pub name: String,
-    /// How many there should be.
     pub replicas: usize,
-    /// How many must be there, if there is a budget.
+    /// `minAvailable` of their PodDisruptionBudget, if there is one.
     pub min_available: Option<usize>,
 }
 
-/// Keeps the pods for as long as it is polled.
+/// Creates missing pods.
 pub async fn run(client: Client, workload: Workload) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &workload.namespace);
     let config = watcher::Config::default().labels(&format!("app={}", workload.name));
     let mut changes = pin!(watcher(pods, config).default_backoff());
     loop {
-        if let Err(error) = keep(&client, &workload).await {
-            tracing::warn!(workload = workload.name, "cannot be kept: {error}");
+        if let Err(error) = reconcile(&client, &workload).await {
+            tracing::warn!(workload = workload.name, "cannot create its pods: {error}");
         }
-        // Whatever it was, it is looked at as a whole.
-        let _ = tokio::time::timeout(LOOK, changes.next()).await;
+        // After any change all pods are checked.
+        let _ = tokio::time::timeout(RECHECK_INTERVAL, changes.next()).await;
     }
 }
 
-async fn keep(client: &Client, workload: &Workload) -> Result<(), kube::Error> {
+async fn reconcile(client: &Client, workload: &Workload) -> Result<(), kube::Error> {
     let Workload { namespace, name, replicas, min_available } = workload;
     if let Some(least) = min_available {
         let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
@@ -63,12 +61,12 @@ async fn keep(client: &Client, workload: &Workload) -> Result<(), kube::Error> {
     }
     let selector = format!("{},{}", label::NODE_ROLE_WORKER.as_str(), SIMULATED.as_str());
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default().labels(&selector)).await?;
-    // By how many of these pods each has.
+    // Schedulable nodes, with the number of these pods on each.
     let mut free: BTreeMap<String, usize> =
-        nodes.iter().filter(|node| is_free(node)).map(|node| (node.name_any(), 0)).collect();
-    let place = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        nodes.iter().filter(|node| is_schedulable(node)).map(|node| (node.name_any(), 0)).collect();
+    let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
     for pod in &alive {
-        if let Some(count) = free.get_mut(&place(pod)) {
+        if let Some(count) = free.get_mut(&node_of(pod)) {
             *count += 1;
         }
     }
@@ -85,8 +83,7 @@ async fn keep(client: &Client, workload: &Workload) -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// Whether new pods may come.
-fn is_free(node: &Node) -> bool {
+fn is_schedulable(node: &Node) -> bool {
     let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     !is_cordoned && conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")

@@ -1,4 +1,4 @@
-//! Simulated nodes under the real plane: they behave as machines do.
+//! Simulated nodes under the real controllers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,14 +19,14 @@ use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, Machi
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_deploy::policy::own_node;
 use seaworthy_deploy::{Component, rights};
-use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
+use seaworthy_fleet::{Fleet, FleetOptions, FleetTimings, Workload};
 use seaworthy_host::Host as _;
 use seaworthy_machineconfig::objects;
 use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::paths;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
-use support::{PATIENCE, World, file, is_degraded, pace, said};
+use support::{WAIT_TIMEOUT, World, file, is_degraded, said, timings};
 
 fn boot_id(node: &Node) -> String {
     node.status.clone().unwrap().node_info.unwrap().boot_id
@@ -35,7 +35,7 @@ fn boot_id(node: &Node) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 3).await;
+    let world = World::with_workers(cluster.client(), timings(), 3).await;
     let before = world.node("w1").await;
     let labels = before.metadata.labels.clone().unwrap();
     for label in ["node-role.kubernetes.io/worker", "kubernetes.io/hostname", "seaworthy.dev/simulated"] {
@@ -57,23 +57,24 @@ async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_it() {
     let cluster = Cluster::start().await;
-    let world = World::start(cluster.client(), pace()).await;
+    let world = World::start(cluster.client(), timings()).await;
     world.until("worker", |pool: &MachineConfigPool| support::target(pool).is_some()).await;
     let mut spec = file("/etc/motd", "hello");
     spec["kernelArguments"] = json!(["nosmt"]);
     world.apply("50-motd", spec).await;
-    // Nobody has proven anything yet, so what the pool has reached is what it targets.
+    // No node has run a configuration yet, so the pool's status has its target.
     let is_reached = |pool: &MachineConfigPool| {
         let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
         reached.is_some() && reached == support::target(pool)
     };
     let pool = world.until("worker", is_reached).await;
-    let harbour = world.harbour.as_ref().unwrap();
+    let endpoint = world.endpoint.as_ref().unwrap();
 
-    // Whoever cannot show the token is given nothing, and never becomes a node.
-    let stubs = Some(harbour.stubs("abcdef.ffffffffffffffff"));
-    let setup = Setup { stubs, patience: Duration::from_secs(2), ..Setup::new(world.client.clone()) };
-    let refused = Fleet::start(world.client.clone(), setup).add("w9", "worker").await.unwrap_err().to_string();
+    // A machine without a valid token gets no config, and never becomes a node.
+    let stubs = Some(endpoint.stubs("abcdef.ffffffffffffffff"));
+    let options =
+        FleetOptions { stubs, join_timeout: Duration::from_secs(2), ..FleetOptions::new(world.client.clone()) };
+    let refused = Fleet::start(world.client.clone(), options).add("w9", "worker").await.unwrap_err().to_string();
     assert!(refused.contains("/config/worker") && refused.contains("401"), "{refused}");
     assert!(world.api::<Node>().get_opt("w9").await.unwrap().is_none());
 
@@ -95,8 +96,8 @@ async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_i
 #[tokio::test(flavor = "multi_thread")]
 async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_it_first() {
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 3).await;
-    // Whoever has failed says why, until it has succeeded.
+    let world = World::with_workers(cluster.client(), timings(), 3).await;
+    // A node that has failed reports the reason until it has succeeded.
     let nodes: Api<Node> = Api::all(world.client.clone());
     let mut seen = Box::pin(watcher(nodes, watcher::Config::default()).default_backoff().applied_objects());
     let silent = tokio::spawn(async move {
@@ -119,7 +120,7 @@ async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_
     let others: Vec<&Node> = nodes.iter().filter(|node| !is_degraded(node)).collect();
     assert!(others.iter().all(|node| said(node, annotation::DESIRED_CONFIG) == said(node, annotation::CURRENT_CONFIG)));
 
-    // What is put right instead goes to all, and to the one that waits for it before anybody else.
+    // The fixed configuration goes to all nodes, first to the one that failed.
     world.apply("50-bad", file("/etc/banner", "x")).await;
     let wanted = support::target(&world.api::<MachineConfigPool>().get("worker").await.unwrap()).unwrap().to_owned();
     world.until(&name, |node: &Node| said(node, annotation::DESIRED_CONFIG) == wanted).await;
@@ -142,7 +143,7 @@ async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_
 #[tokio::test(flavor = "multi_thread")]
 async fn machine_that_loses_power_and_one_that_comes_back_are_where_they_were() {
     let cluster = Cluster::start().await;
-    let mut world = World::with_workers(cluster.client(), pace(), 2).await;
+    let mut world = World::with_workers(cluster.client(), timings(), 2).await;
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(2).await;
     let before = boot_id(&world.node("w1").await);
@@ -153,8 +154,11 @@ async fn machine_that_loses_power_and_one_that_comes_back_are_where_they_were() 
 
     // The process ends, and another begins on the same cluster.
     let before = boot_id(&world.node("w2").await);
-    world.fleet = Fleet::start(world.client.clone(), Setup { pace: pace(), ..Setup::new(world.client.clone()) });
-    for (name, role) in Fleet::known(&world.client).await.unwrap() {
+    world.fleet = Fleet::start(
+        world.client.clone(),
+        FleetOptions { timings: timings(), ..FleetOptions::new(world.client.clone()) },
+    );
+    for (name, role) in Fleet::existing(&world.client).await.unwrap() {
         world.fleet.add(&name, &role).await.unwrap();
     }
     assert_eq!(world.fleet.hosts("worker").len(), 2);
@@ -170,7 +174,7 @@ async fn machine_that_loses_power_and_one_that_comes_back_are_where_they_were() 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 3).await;
+    let world = World::with_workers(cluster.client(), timings(), 3).await;
     let workload =
         Workload { namespace: "default".to_owned(), name: "web".to_owned(), replicas: 3, min_available: Some(2) };
     world.fleet.run(workload);
@@ -190,7 +194,7 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
             tokio::task::yield_now().await;
         }
     };
-    let first = tokio::time::timeout(PATIENCE, all).await.expect("not all pods run");
+    let first = tokio::time::timeout(WAIT_TIMEOUT, all).await.expect("not all pods run");
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     let mut fewest = usize::MAX;
     let mut settled = std::pin::pin!(world.settled(3));
@@ -210,7 +214,7 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_of_the_kernel_is_in_force_without_a_boot() {
     let cluster = Embedded::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 2).await;
+    let world = World::with_workers(cluster.client(), timings(), 2).await;
     world.apply("50-swap", file("/etc/sysctl.d/50-swap.conf", "vm.swappiness=10\n")).await;
     world.settled(2).await;
     for (name, host) in world.fleet.hosts("worker") {
@@ -222,7 +226,7 @@ async fn a_setting_of_the_kernel_is_in_force_without_a_boot() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() {
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 1).await;
+    let world = World::with_workers(cluster.client(), timings(), 1).await;
     let workload =
         Workload { namespace: "default".to_owned(), name: "db".to_owned(), replicas: 1, min_available: Some(1) };
     world.fleet.run(workload);
@@ -239,7 +243,7 @@ async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() 
             tokio::task::yield_now().await;
         }
     };
-    let first = tokio::time::timeout(PATIENCE, first).await.expect("the pod never runs");
+    let first = tokio::time::timeout(WAIT_TIMEOUT, first).await.expect("the pod never runs");
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     let is_blocked = |found: &MachineConfigNode| {
         let conditions = found.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -255,13 +259,13 @@ async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() 
     };
     world.until("w1", is_free).await;
     assert_eq!(world.fleet.boots("w1"), 0);
-    assert_eq!(pods.get(first.name.as_deref().unwrap()).await.unwrap().metadata.uid, first.uid, "nobody evicted it");
+    assert_eq!(pods.get(first.name.as_deref().unwrap()).await.unwrap().metadata.uid, first.uid, "it was not evicted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_is_taken_back_while_pods_leave_leaves_no_cordon_and_the_next_is_followed() {
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 1).await;
+    let world = World::with_workers(cluster.client(), timings(), 1).await;
     // It has been drained and let in pods for what it goes back to.
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(1).await;
@@ -281,7 +285,7 @@ async fn an_order_that_is_taken_back_while_pods_leave_leaves_no_cordon_and_the_n
     world.until("w1", is_cordoned).await;
     let is_leaving = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
     let leaving = kube::runtime::wait::await_condition(pods.clone(), "lingers", is_leaving);
-    tokio::time::timeout(PATIENCE, leaving).await.expect("nobody evicts it").unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, leaving).await.expect("it is not evicted").unwrap();
 
     world.api::<MachineConfig>().delete("60-more", &Default::default()).await.unwrap();
     let is_back = |node: &Node| {
@@ -326,7 +330,7 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing_else() {
     let cluster = Cluster::start().await;
-    let mut world = World::start(cluster.client(), pace()).await;
+    let mut world = World::start(cluster.client(), timings()).await;
     let deployed = rights::of(Component::Daemon, NAMESPACE, &[]).into_iter().chain(own_node::objects());
     for object in deployed.chain(kubelet()) {
         objects::create(&world.client, &object).await.unwrap();
@@ -334,13 +338,13 @@ async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing
     let own = |name: &str| cluster.client_as(&format!("system:node:{name}"), &["system:nodes"]);
     let clients: BTreeMap<String, Client> = ["w1", "w2"].map(|name| (name.to_owned(), own(name))).into();
     let (first, second) = (clients["w1"].clone(), clients["w2"].clone());
-    let setup = Setup {
-        pace: pace(),
-        stubs: Some(world.harbour.as_ref().unwrap().stubs(support::TOKEN)),
+    let options = FleetOptions {
+        timings: timings(),
+        stubs: Some(world.endpoint.as_ref().unwrap().stubs(support::TOKEN)),
         client_of: Arc::new(move |name| clients[name].clone()),
-        ..Setup::new(world.client.clone())
+        ..FleetOptions::new(world.client.clone())
     };
-    world.fleet = Fleet::start(world.client.clone(), setup);
+    world.fleet = Fleet::start(world.client.clone(), options);
     let world = world.and_workers(2).await;
 
     // From the first boot over a drain and a boot to what the ControllerConfig wants kept right.
@@ -377,7 +381,7 @@ async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing
 async fn boots_take_the_time_that_they_are_given() {
     let cluster = Embedded::start().await;
     let boot = Duration::from_secs(600);
-    let world = World::without_sockets(cluster.client(), Pace { boot, ..pace() }).await.and_workers(3).await;
+    let world = World::without_sockets(cluster.client(), FleetTimings { boot, ..timings() }).await.and_workers(3).await;
     let start = tokio::time::Instant::now();
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
@@ -387,11 +391,12 @@ async fn boots_take_the_time_that_they_are_given() {
 #[tokio::test(start_paused = true)]
 async fn node_gives_signs_of_life_as_often_as_it_should() {
     let cluster = Embedded::start().await;
-    let mut world = World::without_sockets(cluster.client(), pace()).await;
+    let mut world = World::without_sockets(cluster.client(), timings()).await;
     let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
     let clock = Arc::new(move || day + start.elapsed());
-    let pace = Pace { heartbeat: Some(Duration::from_secs(10)), ..pace() };
-    world.fleet = Fleet::start(world.client.clone(), Setup { pace, clock, ..Setup::new(world.client.clone()) });
+    let timings = FleetTimings { heartbeat: Some(Duration::from_secs(10)), ..timings() };
+    world.fleet =
+        Fleet::start(world.client.clone(), FleetOptions { timings, clock, ..FleetOptions::new(world.client.clone()) });
     world.fleet.add("w1", "worker").await.unwrap();
     let ready = |node: &Node| {
         let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();

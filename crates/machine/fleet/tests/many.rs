@@ -1,4 +1,4 @@
-//! What many nodes in one process cost; a process of its own, so that nobody else is counted.
+//! Memory of many nodes in one process; a process of its own, so that no other test is counted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,14 +6,14 @@ mod support;
 
 use seaworthy_testkit::Cluster;
 use serde_json::json;
-use support::{World, file, pace};
+use support::{World, file, timings};
 
 /// What a node costs is printed: `cargo test -p seaworthy-fleet --test many -- --nocapture`.
 #[tokio::test(flavor = "multi_thread")]
 async fn more_than_a_hundred_nodes_follow_an_order_in_one_process() {
     const NODES: usize = 120;
     let cluster = Cluster::start().await;
-    let world = World::with_workers(cluster.client(), pace(), 1).await;
+    let world = World::with_workers(cluster.client(), timings(), 1).await;
     let (memory, threads) = used();
     for nth in 2..=NODES {
         world.fleet.add(&format!("w{nth}"), "worker").await.unwrap();

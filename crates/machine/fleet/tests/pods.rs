@@ -1,4 +1,4 @@
-//! Pods of machines that come later: they are attended to when their machine is there, although nothing happens to them then.
+//! Pods that exist before their machine: they are started when it is added, without a change of theirs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +11,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
-use seaworthy_fleet::{Pace, pods};
+use seaworthy_fleet::{FleetTimings, pods};
 use seaworthy_testkit::Embedded;
 use serde_json::json;
 
-/// Time passes only while nobody has anything to do.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// Time passes only while all tasks wait.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(3600);
 
 async fn create(pods: &Api<Pod>, name: &str, node: &str) {
     let pod = json!({
@@ -28,7 +28,7 @@ async fn create(pods: &Api<Pod>, name: &str, node: &str) {
 
 async fn until(pods: &Api<Pod>, name: &str, is_it: impl Fn(&Pod) -> bool + Copy) {
     let found = |pod: Option<&Pod>| pod.is_some_and(is_it);
-    let waited = tokio::time::timeout(PATIENCE, await_condition(pods.clone(), name, found)).await;
+    let waited = tokio::time::timeout(WAIT_TIMEOUT, await_condition(pods.clone(), name, found)).await;
     assert!(waited.is_ok(), "{name}: {:?}", pods.get(name).await.unwrap().status);
 }
 
@@ -50,19 +50,19 @@ async fn pods_of_a_machine_that_comes_later_are_started_and_ended_when_it_is_the
     let ours: Arc<Mutex<BTreeSet<&str>>> = Arc::new(Mutex::new(["first"].into()));
     let known = Arc::clone(&ours);
     let is_ours = move |node: &str| known.lock().unwrap().contains(node);
-    let running = tokio::spawn(pods::run(client, Pace::default(), Arc::new(Timestamp::now), is_ours));
+    let running = tokio::spawn(pods::run(client, FleetTimings::default(), Arc::new(Timestamp::now), is_ours));
     // It comes after the others, so they have been seen when it runs.
     create(&api, "last", "first").await;
     until(&api, "last", is_running).await;
     assert!(!is_running(&api.get("new").await.unwrap()));
     assert!(api.get_opt("old").await.unwrap().is_some());
 
-    // The machine is there, and nobody touches its pods.
+    // The machine is there, and its pods do not change.
     ours.lock().unwrap().insert("late");
     until(&api, "new", is_running).await;
     let gone = |pod: Option<&Pod>| pod.is_none();
-    let waited = tokio::time::timeout(PATIENCE, await_condition(api.clone(), "old", gone)).await;
-    assert!(waited.is_ok(), "a pod that was told to end before its machine came is still there");
-    assert!(!is_running(&api.get("foreign").await.unwrap()), "it is somebody else's");
+    let waited = tokio::time::timeout(WAIT_TIMEOUT, await_condition(api.clone(), "old", gone)).await;
+    assert!(waited.is_ok(), "a pod that was deleted before its machine was added still exists");
+    assert!(!is_running(&api.get("foreign").await.unwrap()), "it is of another node");
     running.abort();
 }

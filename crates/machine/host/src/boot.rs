@@ -1,19 +1,17 @@
-//! What the machine booted, and what it should boot next.
+//! Boot: what a machine has booted, and changes of its next boot.
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine booted.
+/// What a machine has booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boot {
-    /// Changes whenever the machine boots.
+    /// Changes with each boot.
     pub id: String,
-    /// What changes the next boot.
-    pub driver: Driver,
-    /// The image of the operating system, where it is one.
+    pub driver: BootDriver,
+    /// The image of the operating system, if it boots from one.
     pub image: Option<String>,
     /// The kernel's command line.
     pub arguments: Vec<String>,
-    /// The flavour of the kernel.
     pub kernel: Kernel,
     /// Packages that were added to the image by request.
     pub packages: Vec<String>,
@@ -21,9 +19,9 @@ pub struct Boot {
     pub is_fips: bool,
 }
 
-/// What changes the next boot of a machine.
+/// The program that changes the next boot of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
+pub enum BootDriver {
     /// `rpm-ostree`: image, kernel arguments, kernel, packages.
     RpmOstree,
     /// `bootc`: image only.
@@ -32,19 +30,19 @@ pub enum Driver {
     Grubby,
     /// `update-grub`: kernel arguments only.
     UpdateGrub,
-    /// Nothing that is known.
+    /// None that is supported.
     None,
 }
 
-impl Driver {
-    /// Its name for messages.
+impl BootDriver {
+    /// The name for messages.
     pub fn as_str(self) -> &'static str {
         match self {
-            Driver::RpmOstree => "rpm-ostree",
-            Driver::Bootc => "bootc",
-            Driver::Grubby => "grubby",
-            Driver::UpdateGrub => "update-grub",
-            Driver::None => "nothing",
+            BootDriver::RpmOstree => "rpm-ostree",
+            BootDriver::Bootc => "bootc",
+            BootDriver::Grubby => "grubby",
+            BootDriver::UpdateGrub => "update-grub",
+            BootDriver::None => "nothing",
         }
     }
 }
@@ -53,7 +51,6 @@ impl Driver {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kernel {
-    /// The usual one.
     #[default]
     Default,
     /// The real-time kernel.
@@ -79,37 +76,34 @@ impl Kernel {
     }
 }
 
-/// What the next boot should have that this one has not.
+/// A change of the next boot, relative to the present one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BootChange {
     /// Another image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Kernel arguments that go, one by one.
+    /// Kernel arguments to delete, one by one.
     pub delete: Vec<String>,
-    /// Kernel arguments that come, in order.
+    /// Kernel arguments to append, in order.
     pub append: Vec<String>,
-    /// Another kernel: the one that goes and the one that comes. With another image the same one may come anew.
+    /// Another kernel: the old one and the new one. With another image they may be equal, to install it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<(Kernel, Kernel)>,
-    /// Packages that come.
     pub install: Vec<String>,
-    /// Packages that go.
     pub uninstall: Vec<String>,
-    /// The image that has the packages in it; without one they come from where the machine gets its packages.
+    /// The image with the packages; without one they come from the machine's own repositories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions_image: Option<String>,
 }
 
 impl BootChange {
-    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The arguments in a command line of the kernel. Blanks part them, double quotes protect blanks and stay.
+/// The arguments in a kernel command line. Blanks separate them; double quotes protect blanks and are kept.
 pub fn arguments(line: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut argument = String::new();

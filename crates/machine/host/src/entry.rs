@@ -1,46 +1,40 @@
-//! What stands at a path, and who somebody is.
+//! Directory entries with their attributes, and accounts.
 
-/// What stands at a path; links are not followed.
+/// The entry at a path; links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
-    pub kind: Kind,
-    /// Permissions with the special bits, without the kind.
+    pub kind: EntryKind,
+    /// Permissions with the special bits, without the file type.
     pub mode: u32,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
     /// The length of a regular file in bytes; 0 for everything else.
     pub size: u64,
 }
 
-/// What something at a path is.
+/// The type of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A symbolic link, with where it points.
+    /// A symbolic link, with its target.
     Link(String),
     /// A device, a socket, a pipe.
     Other,
 }
 
-/// How something is written.
+/// Mode and owner of an entry that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Permissions with the special bits.
     pub mode: u32,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
 }
 
 impl Attributes {
-    /// What belongs to root.
+    /// Attributes of a file of root.
     pub const fn of_root(mode: u32) -> Self {
         Attributes { mode, uid: 0, gid: 0 }
     }
@@ -49,13 +43,11 @@ impl Attributes {
 /// An account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
     pub uid: u32,
-    /// Its first group.
+    /// The primary group.
     pub gid: u32,
-    /// Its home.
     pub home: String,
-    /// The hash of its password as it stands in the shadow file; `*` or one that begins with `!` lets nobody in.
+    /// The password hash of the shadow file; `*` or one that begins with `!` allows no login.
     pub password: String,
 }
 

@@ -1,31 +1,28 @@
-//! The trait.
+//! Host trait: files, accounts, units and boots of a machine.
 
-use crate::{Attributes, Boot, BootChange, Changed, Entry, HostError, Kind, UnitState, User, Watch};
+use crate::{Attributes, Boot, BootChange, ChangeCallback, Entry, EntryKind, HostError, UnitState, User, Watch};
 
 /// Whether a file came with the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
-    /// A package has it.
+    /// A package or the image has it.
     Owned,
-    /// There are packages, and none of them has it.
+    /// There is a package database, and no package has it.
     Foreign,
-    /// Nobody knows.
+    /// There is no such information.
     Unknown,
 }
 
-/// What a program left behind.
+/// The result of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code; `None` when a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it wrote.
     pub stdout: String,
-    /// What it wrote to its error output.
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether it ended well.
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }
@@ -33,14 +30,13 @@ impl Output {
 
 /// A machine.
 pub trait Host: Send + Sync {
-    /// What stands at a path, if anything; a link at its end is not followed.
+    /// The entry at a path, if any; a link at its end is not followed.
     fn entry(&self, path: &str) -> Result<Option<Entry>, HostError>;
 
-    /// The content of a regular file; `None` if nothing stands there. Anything else that stands there is an error.
+    /// The content of a regular file; `None` if there is no entry. Another type of entry is an error.
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError>;
 
-    /// Whether a regular file stands at a path with exactly this content. However long it is, no more of it is looked at than
-    /// that takes.
+    /// Whether there is a regular file with exactly this content. No more of the file is read than needed.
     fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError>;
 
     /// Whether the regular files at two paths have the same content, or are one. Neither is held in memory.
@@ -49,39 +45,39 @@ pub trait Host: Send + Sync {
     /// The names in a directory, sorted; none if there is no directory.
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError>;
 
-    /// Writes a file whole: whoever looks sees what stood there before or all of it. What stood there, a link included, is
-    /// replaced. Missing directories above it are made (0755, of root).
+    /// Writes a file atomically: readers see the old entry or the whole file. An old entry, a link included, is replaced. Missing
+    /// parent directories are created (0755, root).
     fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError>;
 
     /// The same, and it survives a power cut as soon as the call has returned.
     fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError>;
 
-    /// Makes a link, with whatever stood there replaced.
+    /// Creates a link; an old entry is replaced.
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError>;
 
-    /// Makes a directory with these attributes, or gives them to the one that is there.
+    /// Creates a directory with these attributes, or sets those of an existing one.
     fn make_directory(&self, path: &str, attributes: Attributes) -> Result<(), HostError>;
 
-    /// Sets attributes of what stands at a path, which is not a link.
+    /// Sets the attributes of an entry that is not a link.
     fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<(), HostError>;
 
-    /// Gives a file or link a second place, attributes included, with whatever stood there replaced. The two may be one file
-    /// under two names: neither is ever changed in place by us.
+    /// Keeps a file or link at a second path, with its attributes; an old entry is replaced. The two may be hard links of one
+    /// file: the daemon changes neither in place.
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError>;
 
-    /// The same for what stays where it is: whoever changes one of the two in place does not change the other.
+    /// Copies a file or link, so that a later change in place of one does not change the other.
     fn copy(&self, from: &str, to: &str) -> Result<(), HostError>;
 
-    /// Moves a file, with whatever stood at its new place replaced.
+    /// Moves a file; an old entry at the new path is replaced.
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError>;
 
-    /// Removes a file or a link; nothing there is fine, a directory is an error.
+    /// Removes a file or a link, if there is one; a directory is an error.
     fn remove(&self, path: &str) -> Result<(), HostError>;
 
-    /// Removes a directory with all that is in it; nothing there is fine.
+    /// Removes a directory with its contents, if there is one.
     fn remove_directory(&self, path: &str) -> Result<(), HostError>;
 
-    /// Makes everything that was changed so far survive a power cut, whoever has changed it.
+    /// Makes all changes so far, by any process, survive a power cut.
     fn sync(&self) -> Result<(), HostError>;
 
     /// Whether a file came with the operating system.
@@ -90,70 +86,62 @@ pub trait Host: Send + Sync {
     /// An account, by name.
     fn user(&self, name: &str) -> Result<Option<User>, HostError>;
 
-    /// A group's number, by name.
+    /// A group ID, by name.
     fn group(&self, name: &str) -> Result<Option<u32>, HostError>;
 
     /// Sets the hash of an account's password.
     fn set_password(&self, user: &str, hash: &str) -> Result<(), HostError>;
 
-    /// Whether a unit is started at boot.
     fn unit_state(&self, unit: &str) -> Result<UnitState, HostError>;
 
-    /// Has units started at boot.
     fn enable(&self, units: &[&str]) -> Result<(), HostError>;
 
-    /// Has units not started at boot.
     fn disable(&self, units: &[&str]) -> Result<(), HostError>;
 
-    /// Has units started at boot or not, as the vendor wants it.
+    /// Enables or disables units by the vendor's presets.
     fn preset(&self, units: &[&str]) -> Result<(), HostError>;
 
-    /// Has systemd read its units again.
+    /// Makes systemd read its units again.
     fn daemon_reload(&self) -> Result<(), HostError>;
 
-    /// Has a service read its configuration again.
     fn reload(&self, unit: &str) -> Result<(), HostError>;
 
-    /// Restarts a service.
     fn restart(&self, unit: &str) -> Result<(), HostError>;
 
-    /// Applies settings of the running kernel, given as lines of a file below `sysctl.d`; `path` is the file that they are from.
+    /// Applies sysctl settings, given as lines of a file below `sysctl.d`; `path` is the file that they are from.
     fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError>;
 
-    /// Whether a service has failed, or is started over and over because it does. One that has done its work and ended has not.
+    /// Whether a service has failed, or is restarted repeatedly because it fails. One that has completed has not failed.
     fn has_failed(&self, unit: &str) -> Result<bool, HostError>;
 
-    /// What the machine booted.
     fn boot(&self) -> Result<Boot, HostError>;
 
-    /// Prepares the next boot: everything that an earlier call has prepared is forgotten first.
+    /// Stages a change of the next boot, in place of an earlier one.
     fn stage(&self, change: &BootChange) -> Result<(), HostError>;
 
-    /// Takes back what [`stage`](Host::stage) has prepared, or part of it.
+    /// Undoes [`stage`](Host::stage), or a part of it.
     fn unstage(&self, change: &BootChange) -> Result<(), HostError>;
 
-    /// Has the machine boot again. It returns before that happens.
+    /// Requests a reboot. It returns before that happens.
     fn reboot(&self, reason: &str) -> Result<(), HostError>;
 
-    /// Runs a program.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError>;
 
-    /// Hears of changes at these paths, whoever makes them, until what is returned is dropped.
-    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError>;
+    /// Calls back after changes at these paths by any process, until the returned watch is dropped.
+    fn watch(&self, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError>;
 
-    /// Whether anything runs on it that could be told of a change.
+    /// Whether the machine is booted, so that services can be reloaded and restarted.
     fn is_running(&self) -> bool {
         true
     }
 
-    /// Whether something stands at a path.
     fn exists(&self, path: &str) -> Result<bool, HostError> {
         Ok(self.entry(path)?.is_some())
     }
 
-    /// Whether a link at a path points there.
+    /// Whether there is a link to this target.
     fn is_link_to(&self, path: &str, target: &str) -> Result<bool, HostError> {
-        Ok(matches!(self.entry(path)?, Some(Entry { kind: Kind::Link(to), .. }) if to == target))
+        Ok(matches!(self.entry(path)?, Some(Entry { kind: EntryKind::Link(to), .. }) if to == target))
     }
 }
 
@@ -260,7 +248,7 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
         (**self).run(program, arguments)
     }
-    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+    fn watch(&self, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError> {
         (**self).watch(paths, changed)
     }
     fn is_running(&self) -> bool {

@@ -1,10 +1,10 @@
-//! The machine as the node daemon sees it: one trait, and a Linux machine, a folder and a machine in memory that behave alike.
+//! Host: the node daemon's interface to its machine, with a Linux machine, a folder and a machine in memory behind it.
 //!
 //! - Every path is absolute, has no `..`, and stays below the machine's root whatever links it passes.
-//! - Whoever looks sees a change whole or not at all. After a power cut that holds only for what was there at the last
-//!   [`Host::sync`] or was [written through](Host::write_through): of everything later some may be there, some may not, and
-//!   some may be empty. That is what makes hundreds of files as fast as one.
-//! - Calls block. Whoever serves many machines at once gives each its own thread, or uses [`FakeHost`], which never waits.
+//! - Readers see a change as a whole or not at all. After a power cut that holds only for the state of the last [`Host::sync`] and
+//!   for files that were [written through](Host::write_through): later changes may be there, missing or empty. That makes hundreds
+//!   of files as fast as one.
+//! - Calls block. A process with many machines gives each its own thread, or uses [`FakeHost`], which never waits.
 
 mod boot;
 mod entry;
@@ -16,12 +16,12 @@ mod path;
 mod unit_state;
 mod watch;
 
-pub use boot::{Boot, BootChange, Driver, Kernel, arguments};
-pub use entry::{Attributes, Entry, Kind, User};
+pub use boot::{Boot, BootChange, BootDriver, Kernel, arguments};
+pub use entry::{Attributes, Entry, EntryKind, User};
 pub use error::HostError;
 pub use fake::{FakeHost, Unsynced};
 pub use host::{Host, Output, Vendor};
 pub use linux::{FolderHost, LinuxHost};
 pub use path::checked;
 pub use unit_state::UnitState;
-pub use watch::{Changed, Watch};
+pub use watch::{ChangeCallback, Watch};

@@ -1,15 +1,15 @@
-//! Which paths are used at all.
+//! Path check: the paths that are used at all.
 
 use crate::HostError;
 
-/// More than any filesystem takes in one call.
-const LONGEST: usize = 4095;
+/// `PATH_MAX` without the byte that ends it.
+const MAX_PATH_BYTES: usize = 4095;
 
-/// The path below the root, if it is one that cannot mean anything else than it says.
+/// The path relative to the root, if it is unambiguous.
 pub fn checked(path: &str) -> Result<&str, HostError> {
-    let refused = |why| Err(HostError::Path { path: path.chars().take(200).collect(), why });
+    let refused = |why| Err(HostError::InvalidPath { path: path.chars().take(200).collect(), why });
     let Some(below) = path.strip_prefix('/') else { return refused("it is not absolute") };
-    if path.len() > LONGEST {
+    if path.len() > MAX_PATH_BYTES {
         return refused("it is longer than 4095 bytes");
     }
     if below.is_empty() {
@@ -43,7 +43,7 @@ mod tests {
     #[case("/etc/x/")]
     #[case("/etc/\0")]
     fn a_path_that_could_mean_something_else_is_refused(#[case] path: &str) {
-        assert!(matches!(checked(path), Err(HostError::Path { .. })), "{path:?}");
+        assert!(matches!(checked(path), Err(HostError::InvalidPath { .. })), "{path:?}");
     }
 
     #[test]

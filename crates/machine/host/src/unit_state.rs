@@ -1,26 +1,22 @@
-//! Whether a unit is started at boot, in systemd's words.
+//! Enablement state of a unit, with systemd's names.
 
-/// What `systemctl is-enabled` says of a unit.
+/// The output of `systemctl is-enabled` for a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitState {
-    /// It is started at boot.
     Enabled,
-    /// It is started until the next boot.
+    /// Enabled until the next boot.
     EnabledRuntime,
-    /// It is not.
     Disabled,
-    /// It cannot be started.
     Masked,
-    /// It cannot be started until the next boot.
+    /// Masked until the next boot.
     MaskedRuntime,
-    /// Systemd knows no such unit.
     NotFound,
-    /// It has no install section (`static`), is made by a program (`generated`), …
+    /// `static`, `generated`, …
     Other(String),
 }
 
 impl UnitState {
-    /// Reads systemd's word.
+    /// Parses systemd's name.
     pub fn parse(word: &str) -> Self {
         match word {
             "enabled" => Self::Enabled,
@@ -33,7 +29,7 @@ impl UnitState {
         }
     }
 
-    /// Systemd's word.
+    /// Systemd's name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Enabled => "enabled",

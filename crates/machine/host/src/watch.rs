@@ -1,12 +1,12 @@
-//! Hearing of changes to files, whoever makes them.
+//! Watch: notification of changes of files by any process.
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Called when something has changed. It must be quick, and may be called more often than needed.
-pub type Changed = Arc<dyn Fn() + Send + Sync>;
+/// Called after a change. It must be quick, and may be called more often than needed.
+pub type ChangeCallback = Arc<dyn Fn() + Send + Sync>;
 
-/// Hears of changes for as long as it lives.
+/// Calls back until it is dropped.
 pub struct Watch {
     _guard: Box<dyn Any + Send + Sync>,
 }

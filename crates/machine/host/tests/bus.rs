@@ -1,4 +1,4 @@
-//! Units over a private bus, on which a stand-in speaks systemd's and logind's interfaces; without a bus, `systemctl` is run.
+//! Units over a private bus with a fake of systemd's and logind's interfaces; without a bus, `systemctl` is run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use seaworthy_host::linux::Programs;
+use seaworthy_host::linux::ProgramRunner;
 use seaworthy_host::{Host as _, HostError, LinuxHost, Output, UnitState};
 use zbus::object_server::SignalEmitter;
 use zbus::wire::{ObjectPath, OwnedObjectPath};
@@ -157,7 +157,7 @@ impl Logind {
 #[derive(Clone, Default)]
 struct Remembering(Calls);
 
-impl Programs for Remembering {
+impl ProgramRunner for Remembering {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         self.0.lock().unwrap().push(format!("{program} {}", arguments.join(" ")));
         Ok(Output { code: Some(0), stdout: "disabled\n".to_owned(), stderr: String::new() })
@@ -285,7 +285,7 @@ fn what_systemd_refuses_or_fails_at_is_named_and_not_tried_in_another_way() {
 #[test]
 fn service_that_never_stops_is_named_after_its_limit_and_keeps_nobody_from_the_next_call() {
     let Some(it) = fixture(true) else { return };
-    let host = it.host.with_limit(Duration::from_millis(50));
+    let host = it.host.with_timeout(Duration::from_millis(50));
     for (verb, error) in [("restart", host.restart("endless.service")), ("reload", host.reload("endless.service"))] {
         let line = format!("systemctl {verb} endless.service");
         assert!(matches!(&error, Err(HostError::Timeout { line: found, .. }) if *found == line), "{error:?}");

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rstest::rstest;
-use seaworthy_host::linux::{Machine, Programs};
-use seaworthy_host::{Attributes, BootChange, Entry, FakeHost, Host, HostError, Kind, LinuxHost, Output, UnitState};
+use seaworthy_host::linux::{ProgramRunner, SystemPrograms};
+use seaworthy_host::{
+    Attributes, BootChange, Entry, EntryKind, FakeHost, Host, HostError, LinuxHost, Output, UnitState,
+};
 
 struct Real {
     _folder: tempfile::TempDir,
@@ -26,7 +28,7 @@ struct Scripted {
     lines: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
-impl Programs for Scripted {
+impl ProgramRunner for Scripted {
     fn feed(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, HostError> {
         let line = format!("{program} {}", arguments.join(" "));
         let is_broken = line.contains("broken") || input.starts_with(b"broken");
@@ -37,7 +39,7 @@ impl Programs for Scripted {
     }
 }
 
-/// As nobody but root may give files away, everything belongs to whoever runs the test.
+/// Only root may change owners, so everything belongs to the user of the test.
 fn own(mode: u32) -> Attributes {
     let of = tempfile::tempdir().unwrap();
     let host = LinuxHost::with_programs(of.path(), Box::new(Scripted::default())).unwrap();
@@ -59,8 +61,8 @@ fn a_file_is_written_with_its_folders_and_read_back() {
         host.write("/etc/a/b", b"two", own(0o4755)).unwrap();
         assert_eq!(host.read("/etc/a/b").unwrap().unwrap(), b"two");
         let entry = host.entry("/etc/a/b").unwrap().unwrap();
-        assert_eq!((entry.kind, entry.mode), (Kind::File, 0o4755));
-        assert_eq!(host.entry("/etc/a").unwrap().unwrap().kind, Kind::Directory);
+        assert_eq!((entry.kind, entry.mode), (EntryKind::File, 0o4755));
+        assert_eq!(host.entry("/etc/a").unwrap().unwrap().kind, EntryKind::Directory);
         assert_eq!(host.names("/etc/a").unwrap(), ["b"]);
         assert_eq!(host.names("/nowhere").unwrap(), [""; 0]);
     });
@@ -123,7 +125,7 @@ fn a_link_at_the_end_is_replaced_and_never_written_through() {
         assert!(host.read("/etc/link").is_err());
         host.write("/etc/link", b"new", own(0o644)).unwrap();
         assert_eq!(host.read("/etc/victim").unwrap().unwrap(), b"old");
-        assert_eq!(host.entry("/etc/link").unwrap().unwrap().kind, Kind::File);
+        assert_eq!(host.entry("/etc/link").unwrap().unwrap().kind, EntryKind::File);
     });
 }
 
@@ -147,9 +149,9 @@ fn links_above_a_file_are_followed_below_the_root_only() {
 #[case("/etc//x")]
 fn a_path_that_is_not_plain_is_refused(#[case] path: &str) {
     on_both(|host| {
-        assert!(matches!(host.write(path, b"", own(0o644)), Err(HostError::Path { .. })));
-        assert!(matches!(host.remove(path), Err(HostError::Path { .. })));
-        assert!(matches!(host.read(path), Err(HostError::Path { .. })));
+        assert!(matches!(host.write(path, b"", own(0o644)), Err(HostError::InvalidPath { .. })));
+        assert!(matches!(host.remove(path), Err(HostError::InvalidPath { .. })));
+        assert!(matches!(host.read(path), Err(HostError::InvalidPath { .. })));
     });
 }
 
@@ -207,7 +209,7 @@ fn a_directory_gets_its_attributes() {
         host.make_directory("/home/core/.ssh", own(0o700)).unwrap();
         assert!(matches!(
             host.entry("/home/core/.ssh").unwrap().unwrap(),
-            Entry { kind: Kind::Directory, mode: 0o700, .. }
+            Entry { kind: EntryKind::Directory, mode: 0o700, .. }
         ));
         host.write("/etc/a", b"", own(0o644)).unwrap();
         host.set_attributes("/etc/a", own(0o600)).unwrap();
@@ -305,10 +307,10 @@ fn settings_of_the_kernel_are_applied_by_themselves_with_what_the_machine_has() 
 
 #[test]
 fn a_program_that_never_ends_is_stopped() {
-    let machine = Machine::default().with_limit(Duration::from_millis(50));
+    let machine = SystemPrograms::default().with_timeout(Duration::from_millis(50));
     let error = machine.run("sleep", &["600"]).unwrap_err();
     assert!(matches!(&error, HostError::Timeout { line, .. } if line == "sleep 600"), "{error}");
-    let machine = Machine::default();
+    let machine = SystemPrograms::default();
     assert_eq!(machine.run("echo", &["a b"]).unwrap().stdout, "a b\n");
     assert!(machine.run("no-such-program-here", &[]).unwrap_err().to_string().contains("no-such-program-here"));
 }
@@ -322,15 +324,15 @@ fn changes_are_heard_of_whoever_makes_them_and_others_are_not() {
     let paths = ["/etc/a/listed", "/etc/later/below/x"].map(str::to_owned);
     let watch = host.watch(&paths, Arc::new(move || sender.send(()).unwrap_or_default())).unwrap();
     let root = real._folder.path();
-    let patience = Duration::from_secs(30);
+    let timeout = Duration::from_secs(30);
     std::fs::write(root.join("etc/a/other"), "x").unwrap();
     std::fs::write(root.join("etc/a/listed"), "2").unwrap();
-    heard.recv_timeout(patience).unwrap();
+    heard.recv_timeout(timeout).unwrap();
     // A folder that was not there.
     std::fs::create_dir(root.join("etc/later")).unwrap();
-    heard.recv_timeout(patience).unwrap();
+    heard.recv_timeout(timeout).unwrap();
     // The end of the watch ends its thread, and with it the channel.
     drop(watch);
-    while heard.recv_timeout(patience).is_ok() {}
-    assert_eq!(heard.recv_timeout(patience), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    while heard.recv_timeout(timeout).is_ok() {}
+    assert_eq!(heard.recv_timeout(timeout), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
 }

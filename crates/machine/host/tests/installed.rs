@@ -1,4 +1,4 @@
-//! Units of a folder, enabled by us and by the real `systemctl --root`: the same links and the same words.
+//! Units of a folder, enabled by us and by the real `systemctl --root`: equal links and states.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,15 +1,15 @@
-//! The boot through `rpm-ostree` and `bootc`, with programs that answer as those do and remember what they were asked.
+//! Boot management with fakes of `rpm-ostree` and `bootc` that record their calls.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use seaworthy_host::linux::Programs;
-use seaworthy_host::{Boot, BootChange, Driver, Host, HostError, Kernel, LinuxHost, Output};
+use seaworthy_host::linux::ProgramRunner;
+use seaworthy_host::{Boot, BootChange, BootDriver, Host, HostError, Kernel, LinuxHost, Output};
 use serde_json::{Value, json};
 
-/// Remembers what was asked, and tells of one deployment that is booted.
+/// Records its calls, and reports one booted deployment.
 #[derive(Clone, Default)]
 struct Ostree {
     lines: Arc<Mutex<Vec<String>>>,
@@ -18,7 +18,7 @@ struct Ostree {
     broken: Arc<Mutex<Vec<String>>>,
 }
 
-impl Programs for Ostree {
+impl ProgramRunner for Ostree {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         let line = format!("{program} {}", arguments.join(" "));
         self.lines.lock().unwrap().push(line.clone());
@@ -42,15 +42,15 @@ impl Programs for Ostree {
     }
 }
 
-struct Machine {
+struct OstreeMachine {
     root: tempfile::TempDir,
     host: LinuxHost,
     ostree: Ostree,
 }
 
-impl Machine {
+impl OstreeMachine {
     /// One that has booted an image, with these programs at hand.
-    fn new(programs: &[&str], booted: Value) -> Machine {
+    fn new(programs: &[&str], booted: Value) -> OstreeMachine {
         let root = tempfile::tempdir().unwrap();
         for program in programs {
             put(root.path(), &format!("usr/bin/{program}"), "");
@@ -60,7 +60,7 @@ impl Machine {
         put(root.path(), "proc/cmdline", "root=/dev/vda quiet\n");
         let ostree = Ostree { booted: Arc::new(Mutex::new(booted)), ..Ostree::default() };
         let host = LinuxHost::with_programs(root.path(), Box::new(ostree.clone())).unwrap();
-        Machine { root, host, ostree }
+        OstreeMachine { root, host, ostree }
     }
 
     fn boot(&self) -> Boot {
@@ -90,7 +90,7 @@ fn put(root: &Path, path: &str, text: &str) {
 fn what_is_booted_is_asked_for_once_in_each_boot() {
     for (program, asked) in [("rpm-ostree", "rpm-ostree status --json"), ("bootc", "bootc status --format=json")] {
         let booted = json!({"container-image-reference": "ostree-unverified-registry:image-1"});
-        let machine = Machine::new(&[program], booted);
+        let machine = OstreeMachine::new(&[program], booted);
         for _ in 0..3 {
             let boot = machine.boot();
             assert_eq!((boot.id.as_str(), boot.image.as_deref()), ("boot-1", Some("image-1")));
@@ -108,8 +108,8 @@ fn what_is_booted_is_read_from_what_rpm_ostree_says() {
         "container-image-reference": "ostree-remote-registry:fedora:docker://registry.example.org/os@sha256:1",
         "requested-packages": ["sysstat"],
     });
-    let boot = Machine::new(&["rpm-ostree"], booted).boot();
-    assert_eq!(boot.driver, Driver::RpmOstree);
+    let boot = OstreeMachine::new(&["rpm-ostree"], booted).boot();
+    assert_eq!(boot.driver, BootDriver::RpmOstree);
     assert_eq!(boot.image.as_deref(), Some("registry.example.org/os@sha256:1"));
     assert_eq!(
         (boot.packages, boot.arguments),
@@ -129,7 +129,7 @@ fn layered(kernel: &[&str], removed: &[&str]) -> Value {
 
 #[test]
 fn packages_come_from_the_image_of_extensions_which_is_unpacked_first_and_gone_afterwards() {
-    let machine = Machine::new(&["rpm-ostree", "podman"], json!({}));
+    let machine = OstreeMachine::new(&["rpm-ostree", "podman"], json!({}));
     machine.ostree.broken.lock().unwrap().push("podman image exists".to_owned());
     put(machine.root.path(), "var/lib/kubelet/config.json", "{}");
     let change = BootChange {
@@ -161,7 +161,7 @@ fn packages_come_from_the_image_of_extensions_which_is_unpacked_first_and_gone_a
 
 #[test]
 fn the_repository_of_extensions_is_there_while_packages_are_installed_and_goes_when_that_fails() {
-    let machine = Machine::new(&["rpm-ostree", "podman"], json!({}));
+    let machine = OstreeMachine::new(&["rpm-ostree", "podman"], json!({}));
     machine.ostree.broken.lock().unwrap().push("rpm-ostree update".to_owned());
     let seen = Arc::new(Mutex::new(None));
     let change = BootChange {
@@ -190,7 +190,7 @@ struct Watcher {
     seen: Arc<Mutex<Option<String>>>,
 }
 
-impl Programs for Watcher {
+impl ProgramRunner for Watcher {
     fn feed(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, HostError> {
         if arguments.first() == Some(&"update") {
             *self.seen.lock().unwrap() =
@@ -203,13 +203,13 @@ impl Programs for Watcher {
 #[test]
 fn back_from_another_kernel_its_packages_go_and_only_those_of_the_image_come_back() {
     let booted = layered(&["kernel-rt-core", "kernel-rt-modules", "sysstat"], &["kernel", "kernel-core", "nano"]);
-    let machine = Machine::new(&["rpm-ostree"], booted.clone());
+    let machine = OstreeMachine::new(&["rpm-ostree"], booted.clone());
     let back = BootChange { kernel: Some((Kernel::Realtime, Kernel::Default)), ..BootChange::default() };
     machine.host.stage(&back).unwrap();
     let reset = "rpm-ostree override reset kernel kernel-core --uninstall=kernel-rt-core --uninstall=kernel-rt-modules";
     assert_eq!(machine.asked(), ["rpm-ostree cleanup -p", "rpm-ostree status --json", reset]);
 
-    // Into another image the same kernel is put anew.
+    // Into another image the same kernel is installed again.
     let on = BootChange {
         image: Some("image-2".to_owned()),
         kernel: Some((Kernel::Realtime, Kernel::Realtime)),
@@ -228,7 +228,7 @@ fn back_from_another_kernel_its_packages_go_and_only_those_of_the_image_come_bac
 
 #[test]
 fn packages_without_an_image_to_take_them_from_are_named_where_they_fail() {
-    let machine = Machine::new(&["rpm-ostree"], json!({}));
+    let machine = OstreeMachine::new(&["rpm-ostree"], json!({}));
     machine.ostree.broken.lock().unwrap().push("rpm-ostree update".to_owned());
     let change = BootChange { install: texts(&["sysstat"]), ..BootChange::default() };
     let error = machine.host.stage(&change).unwrap_err().to_string();

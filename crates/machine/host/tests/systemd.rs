@@ -1,4 +1,4 @@
-//! Units on a real systemd: the host is asked, and what systemd then does is looked at from outside.
+//! Units on a real systemd: the host is called, and the result is checked from outside.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,28 +6,28 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use seaworthy_host::linux::Programs;
+use seaworthy_host::linux::ProgramRunner;
 use seaworthy_host::{Attributes, Host as _, HostError, LinuxHost, Output, UnitState};
-use seaworthy_trial::Machine;
+use seaworthy_trial::SystemdMachine;
 
 const UNITS: &str = "/etc/systemd/system";
 
-/// Tells the child that it is in the machine: in any other run there is nothing for it to do.
+/// Set for the child in the machine; in any other run it has nothing to do.
 const INSIDE: &str = "SEAWORTHY_IN_MACHINE";
 
 /// Runs one of the ignored tests below in the machine.
-fn inside(machine: &Machine, test: &str) {
+fn inside(machine: &SystemdMachine, test: &str) {
     let mut command = machine.command("env");
-    command.arg(format!("{INSIDE}=1")).args([Machine::PROGRAM, test, "--exact", "--ignored", "--nocapture"]);
+    command.arg(format!("{INSIDE}=1")).args([SystemdMachine::PROGRAM, test, "--exact", "--ignored", "--nocapture"]);
     let output = command.output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains("1 passed"), "{text}\n{errors}");
 }
 
-/// Programs that nobody may run: whoever has a bus asks there.
+/// Programs that must not be run, since there is a bus.
 struct Unwanted;
 
-impl Programs for Unwanted {
+impl ProgramRunner for Unwanted {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         panic!("{program} {arguments:?} is run, though there is a bus");
     }
@@ -182,8 +182,8 @@ fn child_reboots() {
     host.reboot("a test of reboots").unwrap();
 }
 
-fn machine() -> Option<Machine> {
-    let mut machine = Machine::new(&std::env::current_exe().unwrap())?;
+fn machine() -> Option<SystemdMachine> {
+    let mut machine = SystemdMachine::new(&std::env::current_exe().unwrap())?;
     machine.boot();
     Some(machine)
 }
@@ -212,10 +212,10 @@ fn without_a_bus_a_real_systemd_is_asked_through_systemctl() {
 #[test]
 fn a_reboot_ends_everything_and_starts_what_is_enabled() {
     let Some(mut machine) = machine() else { return };
-    let id = |machine: &Machine| machine.run("cat", &["/proc/sys/kernel/random/boot_id"]).stdout;
+    let id = |machine: &SystemdMachine| machine.run("cat", &["/proc/sys/kernel/random/boot_id"]).stdout;
     let before = id(&machine);
     let inside = format!("--setenv={INSIDE}=1");
-    machine.start(&[&inside, Machine::PROGRAM, "child_reboots", "--exact", "--ignored"]);
+    machine.start(&[&inside, SystemdMachine::PROGRAM, "child_reboots", "--exact", "--ignored"]);
     machine.wait_until_off();
     machine.boot();
     assert_ne!(id(&machine), before);

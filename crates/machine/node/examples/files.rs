@@ -1,4 +1,4 @@
-//! Times an update that brings many files beside plain writes of the same files, in turns, for `cargo xtask bench daemon`.
+//! Times an update that adds many files beside plain writes of the same files, in turns, for `cargo xtask bench daemon`.
 //!
 //! `files FOLDER COUNT ROUNDS`: the folder is on the disk that is measured. Prints nanoseconds, as JSON.
 
@@ -12,11 +12,11 @@ use std::time::Instant;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FolderHost;
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Settings};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{Agent, AgentOptions, Config, Order};
 use serde_json::{Value, json};
 
-/// Files of which nothing needs to be told: neither a drain nor a boot is in the way.
+/// A folder whose files need no action: neither a drain nor a reboot delays the update.
 const PLACE: &str = "/etc/nmstate/openshift";
 /// As large as the files of a rendered configuration are on average.
 const BYTES: usize = 1200;
@@ -46,11 +46,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long an update takes that brings the files: journal, files, originals, the disk waited for, the configuration put down.
+/// The duration of an update that adds the files: journal, files, originals, syncs, the record of the configuration.
 fn update(root: &Path, count: usize, text: &str) -> Result<u128, Box<dyn Error>> {
     let first = config("first", 0, text)?;
     let mut order = Order { desired: Some(first.clone()), current: Some(first), ..Order::default() };
-    let mut agent = Agent::new(FolderHost::open(root)?, Settings::default());
+    let mut agent = Agent::new(FolderHost::open(root)?, AgentOptions::default());
     follow(&mut agent, &mut order)?;
     order.desired = Some(config("many", count, text)?);
     let start = Instant::now();
@@ -62,8 +62,8 @@ fn follow(agent: &mut Agent<FolderHost>, order: &mut Order) -> Result<(), Box<dy
     loop {
         let report = agent.sync(order, &mut |_| true);
         order.state = Some(report.state);
-        match (report.state, report.again) {
-            (_, Again::Now) => {}
+        match (report.state, report.next_attempt) {
+            (_, NextAttempt::Now) => {}
             (State::Done, _) => return Ok(()),
             _ => return Err(report.reason.into()),
         }

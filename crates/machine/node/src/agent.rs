@@ -1,4 +1,4 @@
-//! Coordinator of the daemon's parts over one machine: takes an order, does what can be done now, and reports the result.
+//! Agent: coordinates the daemon's parts on one machine. It takes an order, does what can be done now, and returns a report.
 //!
 //! Each part owns its state: [`UpdateInProgress`] the journal, [`PendingReboot`] a boot that was asked for, [`DrainWait`] what the
 //! drain controller was asked for, [`DriftMonitor`] what the last comparison found. What only the disk knows is read from it
@@ -14,12 +14,12 @@ use crate::clock::{self, Clock};
 use crate::decide::disruption::disruption_of;
 use crate::decide::observed::observe;
 use crate::decide::refusal::refuse;
-use crate::decide::target::Target;
-use crate::decide::{Move, Standing, decide};
+use crate::decide::target::TargetState;
+use crate::decide::{DecisionInputs, NextAction, decide};
 use crate::drift::certificates::{self, Certificates};
 use crate::drift::{DriftMonitor, validate};
 use crate::failure::Failure;
-use crate::order::{Again, Config, Order, REPAIRED, Report};
+use crate::order::{Config, NextAttempt, Order, REPAIRED, Report};
 use crate::paths;
 use crate::update::boot_mismatch::BootCheck;
 use crate::update::drain_wait::DrainWait;
@@ -28,14 +28,14 @@ use crate::update::journal::Journal;
 use crate::update::pending_reboot::PendingReboot;
 use crate::update::{UpdateInProgress, UpdateOutcome, current_config};
 
-/// Options of the machine's owner.
+/// Options of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Files that differ from the configuration are restored, rather than only reported.
+pub struct AgentOptions {
+    /// Drift is repaired, rather than only reported.
     pub is_repairing: bool,
 }
 
-/// The daemon over a machine.
+/// The daemon's actions on one machine.
 pub struct Agent<H> {
     host: H,
     clock: Clock,
@@ -44,72 +44,81 @@ pub struct Agent<H> {
     drift: DriftMonitor,
 }
 
-/// What an attempt knows before it changes anything.
-struct Situation {
+/// Facts about an attempt before it changes anything.
+struct AttemptContext {
     /// The configuration to follow.
-    to: Target,
+    to: TargetState,
     /// The disk is in that configuration.
-    is_there: bool,
-    /// The update is done in any case, because a file on the machine asks for it.
+    is_current: bool,
+    /// The update is done in any case, because [`paths::FORCE`] exists.
     is_forced: bool,
-    /// What is booted is not the disk's configuration, and the way back into it was given up.
+    /// What is booted is not the disk's configuration, and the return to its boot was given up.
     is_mismatched: bool,
     disruption: Disruption,
     /// The configuration has failed before and is not tried again.
     refusal: Option<FailedUpdate>,
 }
 
-impl Situation {
-    fn read(boot_check: &mut BootCheck<'_>, host: &dyn Host, disk: &Target, order: &Order) -> Result<Self, Failure> {
+impl AttemptContext {
+    fn read(
+        boot_check: &mut BootCheck<'_>,
+        host: &dyn Host,
+        disk: &TargetState,
+        order: &Order,
+    ) -> Result<Self, Failure> {
         let desired = match &order.desired {
             Some(desired) => desired.clone(),
             None => Config::from(disk),
         };
-        let is_there = (disk.name.as_str(), disk.built_image.as_deref()) == (&desired.name, desired.built_image());
+        let is_current = (disk.name.as_str(), disk.built_image.as_deref()) == (&desired.name, desired.built_image());
         let is_forced = host.exists(paths::FORCE)?;
-        let to = if is_there { disk.clone() } else { desired.target()? };
+        let to = if is_current { disk.clone() } else { desired.target()? };
         FailedUpdate::forget_others(host, &to.name)?;
         let is_mismatched = boot_check.is_mismatched()?;
-        let mut situation =
-            Situation { to, is_there, is_forced, is_mismatched, disruption: Disruption::default(), refusal: None };
-        if !is_there || situation.is_anyway() {
+        let mut context = AttemptContext {
+            to,
+            is_current,
+            is_forced,
+            is_mismatched,
+            disruption: Disruption::default(),
+            refusal: None,
+        };
+        if !is_current || context.must_update() {
             let boot = match (is_forced, is_mismatched) {
-                (true, _) => Some(format!("{} is there", paths::FORCE)),
+                (true, _) => Some(format!("{} exists", paths::FORCE)),
                 (false, true) => Some(format!("what is booted is not {}", disk.name)),
                 (false, false) => None,
             };
             let failed = FailedUpdate::load(host)?;
-            situation.disruption = disruption_of(disk, &situation.to, order, boot, failed.as_ref());
-            situation.refusal = failed.filter(|failed| failed.is_final);
+            context.disruption = disruption_of(disk, &context.to, order, boot, failed.as_ref());
+            context.refusal = failed.filter(|failed| failed.is_final);
         }
-        Ok(situation)
+        Ok(context)
     }
 
     /// Whether the update is done although the disk is in the configuration already.
-    fn is_anyway(&self) -> bool {
-        self.is_forced || (self.is_there && self.is_mismatched)
+    fn must_update(&self) -> bool {
+        self.is_forced || (self.is_current && self.is_mismatched)
     }
 
-    /// Whether the update leads out of a boot mismatch. An order that is refused leads nowhere.
+    /// Whether the update ends a boot mismatch. An order that is refused does not.
     fn ends_mismatch(&self) -> bool {
-        self.is_mismatched && (self.is_there || self.refusal.is_none())
+        self.is_mismatched && (self.is_current || self.refusal.is_none())
     }
 }
 
 impl<H: Host> Agent<H> {
-    /// A daemon that has just started.
-    pub fn new(host: H, settings: Settings) -> Self {
-        let clock = clock::real();
+    pub fn new(host: H, options: AgentOptions) -> Self {
+        let clock = clock::system();
         Agent {
             host,
             reboot: PendingReboot::new(Arc::clone(&clock)),
-            drift: DriftMonitor::new(Arc::clone(&clock), settings.is_repairing),
+            drift: DriftMonitor::new(Arc::clone(&clock), options.is_repairing),
             drain: DrainWait::default(),
             clock,
         }
     }
 
-    /// The same with another clock.
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.set_clock(clock);
         self
@@ -121,14 +130,13 @@ impl<H: Host> Agent<H> {
         self.clock = clock;
     }
 
-    /// The machine.
     pub fn host(&self) -> &H {
         &self.host
     }
 
-    /// Does what an order asks for as far as it can be done now. It never waits for others.
+    /// Carries out an order as far as it can be done now. It never waits for other components.
     ///
-    /// `may_begin` is asked before anything is done for the order, with the state that the node reports from then on. It answers
+    /// `may_begin` is called before anything is done for the order, with the state that the node reports from then on. It returns
     /// whether the order is still the one that was read; if not, nothing is done.
     pub fn sync(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool) -> Report {
         self.report(order, may_begin, false)
@@ -139,7 +147,7 @@ impl<H: Host> Agent<H> {
         self.report(order, may_begin, true)
     }
 
-    /// Puts away what only a first boot needs.
+    /// Renames or removes the files that only a first boot needs.
     pub fn prepare(&self) -> Result<(), HostError> {
         if self.host.exists(paths::ENCAPSULATED)? {
             self.host.rename(paths::ENCAPSULATED, paths::ENCAPSULATED_DONE)?;
@@ -150,29 +158,29 @@ impl<H: Host> Agent<H> {
         Ok(())
     }
 
-    /// Whether there is nothing to do on the machine by itself: it is what its disk's configuration says, no update is in
-    /// progress, and no file on it asks for one.
-    pub fn is_right(&self) -> bool {
-        let look = || -> Result<bool, Failure> {
+    /// Whether the machine needs nothing by itself: it has no drift, no update is in progress, and [`paths::FORCE`] does not
+    /// exist.
+    pub fn is_in_sync(&self) -> bool {
+        let check = || -> Result<bool, Failure> {
             let Some(target) = current_config::load(&self.host)? else { return Ok(false) };
-            let is_asked = self.host.exists(paths::FORCE)? || Journal::load(&self.host)?.is_some();
-            Ok(!is_asked && validate::validate(&self.host, &target)?.is_empty())
+            let is_update_due = self.host.exists(paths::FORCE)? || Journal::load(&self.host)?.is_some();
+            Ok(!is_update_due && validate::validate(&self.host, &target)?.is_empty())
         };
-        look().unwrap_or(false)
+        check().unwrap_or(false)
     }
 
-    /// Whether the machine is what it was when it was last compared with its configuration, be that right or wrong.
-    pub fn is_as_seen(&mut self) -> bool {
-        self.drift.is_as_seen(&self.host)
+    /// Whether a comparison of the machine with its configuration still has the result of the last one.
+    pub fn is_unchanged(&mut self) -> bool {
+        self.drift.is_unchanged(&self.host)
     }
 
-    /// Restores certificates and the pull secret; returns which files were not right, `None` if nothing may be touched now.
-    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
-        certificates::keep_right_at_rest(&self.host, wanted)
+    /// Writes certificates and the pull secret where they differ; returns the paths, `None` if nothing may be changed now.
+    pub fn sync_certificates(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
+        certificates::sync_when_idle(&self.host, wanted)
     }
 
     /// The configuration that the disk is in.
-    pub fn on_disk_config(&self) -> Result<Option<Target>, String> {
+    pub fn on_disk_config(&self) -> Result<Option<TargetState>, String> {
         current_config::load(&self.host).map_err(|failure| failure.reason)
     }
 
@@ -194,7 +202,7 @@ impl<H: Host> Agent<H> {
             }
         };
         // The report of an attempt that is followed by another one at once may never be written.
-        if report.again != Again::Now {
+        if report.next_attempt != NextAttempt::Now {
             let repairs = self.drift.take_notes().into_iter().map(|note| (REPAIRED, note));
             report.events.splice(0..0, repairs);
         }
@@ -210,14 +218,14 @@ impl<H: Host> Agent<H> {
         self.drift.forget_last();
         let (host, reboot): (&dyn Host, &mut PendingReboot) = (&self.host, &mut self.reboot);
         if !UpdateInProgress::handle_revert(host, reboot, order, may_begin)? {
-            return Ok(Report::overtaken(order));
+            return Ok(Report::superseded(order));
         }
         match UpdateInProgress::resume(host, reboot) {
             Ok(UpdateOutcome::Settled) => {}
             Ok(UpdateOutcome::Rebooting(why)) => return Ok(Report::rebooting(why)),
             Err(failure) => {
                 if !UpdateInProgress::abandon(host, reboot, order, may_begin, failure)? {
-                    return Ok(Report::overtaken(order));
+                    return Ok(Report::superseded(order));
                 }
             }
         }
@@ -225,55 +233,55 @@ impl<H: Host> Agent<H> {
             return Ok(Report::rebooting("the first boot is completed".to_owned()));
         };
         let mut boot_check = BootCheck::new(host, &disk)?;
-        let situation = Situation::read(&mut boot_check, host, &disk, order)?;
-        let standing = Standing {
+        let context = AttemptContext::read(&mut boot_check, host, &disk, order)?;
+        let inputs = DecisionInputs {
             disk: (&disk.name, disk.built_image.as_deref()),
-            desired: (&situation.to.name, situation.to.built_image.as_deref()),
-            is_anyway: situation.is_anyway(),
-            needs_drain: situation.disruption.needs_drain(),
+            desired: (&context.to.name, context.to.built_image.as_deref()),
+            must_update: context.must_update(),
+            needs_drain: context.disruption.needs_drain(),
         };
-        let next = decide(order, standing);
-        let (is_there, is_forced, ends_mismatch) = (situation.is_there, situation.is_forced, situation.ends_mismatch());
-        if !is_forced && (next != Move::Nothing || is_checking) {
-            self.drift.check(host, reboot, &disk, order, is_there, ends_mismatch)?;
+        let next = decide(order, inputs);
+        let (is_current, is_forced, ends_mismatch) = (context.is_current, context.is_forced, context.ends_mismatch());
+        if !is_forced && (next != NextAction::Nothing || is_checking) {
+            self.drift.check(host, reboot, &disk, order, is_current, ends_mismatch)?;
         }
-        if !is_there {
-            refuse(&disk, &situation.to, order, &host.boot()?)?;
+        if !is_current {
+            refuse(&disk, &context.to, order, &host.boot()?)?;
         }
-        if let Some(failed) = situation.refusal.filter(|_| !is_forced) {
-            let reason = match is_there {
-                true => format!("{}; another order is followed, and {} has it tried again", failed.why, paths::FORCE),
+        if let Some(failed) = context.refusal.filter(|_| !is_forced) {
+            let reason = match is_current {
+                true => format!("{}; another order is followed; create {} to retry this one", failed.why, paths::FORCE),
                 false => failed.why,
             };
-            return Err(Failure { again: Again::OnChange, ..Failure::degraded(reason) });
+            return Err(Failure { next_attempt: NextAttempt::OnChange, ..Failure::degraded(reason) });
         }
         let (state, reason) = self.drain.update(&next, order, (self.clock)())?;
         let mut report = Report {
             state,
             reason,
             current: Some(Config::from(&disk)),
-            ask: None,
+            drain_request: None,
             is_rebooting: false,
-            disruption: Some(situation.disruption),
-            again: Again::OnChange,
+            disruption: Some(context.disruption),
+            next_attempt: NextAttempt::OnChange,
             events: Vec::new(),
         };
         match next {
-            Move::Nothing | Move::SayDone => {
+            NextAction::Nothing | NextAction::ReportDone => {
                 report.state = State::Done;
-                if next == Move::SayDone {
+                if next == NextAction::ReportDone {
                     report.events.push(("NodeDone", format!("runs {}", disk.name)));
                 }
             }
-            Move::Ask(wish) => report.ask = Some(wish),
-            Move::Wait(_) => {}
-            Move::Update => {
+            NextAction::RequestDrain(request) => report.drain_request = Some(request),
+            NextAction::WaitForDrain(_) => {}
+            NextAction::Update => {
                 if !may_begin(order.working_state()) {
-                    return Ok(Report::overtaken(order));
+                    return Ok(Report::superseded(order));
                 }
-                // What is not booted is not taken as present.
+                // What is not booted counts as missing.
                 let from = if is_forced || ends_mismatch { boot_check.as_booted()? } else { disk };
-                return update(host, reboot, &from, &situation.to, report);
+                return update(host, reboot, &from, &context.to, report);
             }
         }
         Ok(report)
@@ -283,8 +291,8 @@ impl<H: Host> Agent<H> {
 fn update(
     host: &dyn Host,
     reboot: &mut PendingReboot,
-    from: &Target,
-    to: &Target,
+    from: &TargetState,
+    to: &TargetState,
     mut report: Report,
 ) -> Result<Report, Failure> {
     let observed = observe(host, from, to)?;
@@ -292,8 +300,8 @@ fn update(
         UpdateOutcome::Rebooting(why) => Ok(Report { events: vec![("Reboot", why.clone())], ..Report::rebooting(why) }),
         UpdateOutcome::Settled => {
             report.current = Some(Config::from(to));
-            // The order is read again before anything more is reported.
-            report.again = Again::Now;
+            // The order is read again before the next report.
+            report.next_attempt = NextAttempt::Now;
             Ok(report)
         }
     }

@@ -1,4 +1,4 @@
-//! The time as the daemon sees it. A test has its own.
+//! Clock of the daemon; tests replace it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::Timestamp;
 
-/// Says what time it is.
-pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+/// Returns the present time.
+pub type Clock = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
-/// A moment. What has passed since another one is measured by a clock that nobody sets; the date is only ever shown.
+/// A reading of a monotonic clock, by which durations are measured, and of the date, which is only displayed.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct ClockReading {
     /// Since the daemon's start.
-    passed: Duration,
+    elapsed: Duration,
     date: Timestamp,
 }
 
-impl Moment {
-    /// A moment so long after the daemon's start, at a date in seconds since 1970.
-    pub fn new(passed: Duration, date: i64) -> Self {
-        // A date beyond all calendars is none.
-        Moment { passed, date: Timestamp::from_second(date).unwrap_or_default() }
+impl ClockReading {
+    /// A reading at this time after the daemon's start, at a date in seconds since 1970.
+    pub fn new(elapsed: Duration, date: i64) -> Self {
+        // A date out of range is replaced by 1970.
+        ClockReading { elapsed, date: Timestamp::from_second(date).unwrap_or_default() }
     }
 
-    /// How long it is since an earlier moment.
-    pub fn since(self, earlier: Moment) -> Duration {
-        self.passed.saturating_sub(earlier.passed)
+    /// The time since an earlier reading.
+    pub fn since(self, earlier: ClockReading) -> Duration {
+        self.elapsed.saturating_sub(earlier.elapsed)
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for ClockReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0}", self.date)
     }
 }
 
 /// The machine's clocks.
-pub fn real() -> Clock {
+pub fn system() -> Clock {
     let start = Instant::now();
-    Arc::new(move || Moment { passed: start.elapsed(), date: Timestamp::now() })
+    Arc::new(move || ClockReading { elapsed: start.elapsed(), date: Timestamp::now() })
 }

@@ -4,24 +4,29 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::HostError;
 
 use crate::decide::target::TargetError;
-use crate::order::Again;
+use crate::order::NextAttempt;
 
-/// Why an attempt ended, and what is reported about it.
+/// The reason that an attempt ended, and what is reported about it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) state: State,
     pub(crate) reason: String,
-    pub(crate) again: Again,
+    pub(crate) next_attempt: NextAttempt,
     pub(crate) event: &'static str,
 }
 
 impl Failure {
     pub(crate) fn degraded(reason: String) -> Self {
-        Failure { state: State::Degraded, reason, again: Again::Backoff, event: "FailedToReconcile" }
+        Failure { state: State::Degraded, reason, next_attempt: NextAttempt::Backoff, event: "FailedToReconcile" }
     }
 
     pub(crate) fn unreconcilable(reason: String) -> Self {
-        Failure { state: State::Unreconcilable, reason, again: Again::OnChange, event: "FailedToReconcile" }
+        Failure {
+            state: State::Unreconcilable,
+            reason,
+            next_attempt: NextAttempt::OnChange,
+            event: "FailedToReconcile",
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a node is ordered to do, and what it reports.
+//! Order and report: what a node is ordered to run, and what it reports about that.
 
 use std::sync::Arc;
 
@@ -8,18 +8,17 @@ use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_plan::disruption::Disruption;
 
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::failure::Failure;
 
-/// The event that tells what was put right. It stays good news, whatever has gone wrong beside it.
+/// Reason of the event about repaired files. It is a Normal event even in a report of a failure.
 pub const REPAIRED: &str = "ConfigDriftRepaired";
 
 /// A configuration by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Its name.
     pub name: String,
-    /// What is in it; `None` if the cluster has no such MachineConfig.
+    /// `None` if the cluster has no such MachineConfig.
     pub spec: Option<Arc<MachineConfigSpec>>,
     /// The image that was built for it.
     pub image: Option<String>,
@@ -32,44 +31,45 @@ impl Config {
     }
 
     /// The parsed configuration.
-    pub(crate) fn target(&self) -> Result<Target, Failure> {
+    pub(crate) fn target(&self) -> Result<TargetState, Failure> {
         let Some(spec) = &self.spec else {
-            let reason = format!("MachineConfig {} does not exist; it is waited for, or for another order", self.name);
+            let reason =
+                format!("MachineConfig {} not found; waiting for it to appear or for a new desiredConfig", self.name);
             return Err(Failure::degraded(reason));
         };
-        Ok(Target::parse(&self.name, spec, self.built_image())?)
+        Ok(TargetState::parse(&self.name, spec, self.built_image())?)
     }
 }
 
-impl From<&Target> for Config {
+impl From<&TargetState> for Config {
     /// The name and the image; the content stays on the disk.
-    fn from(target: &Target) -> Self {
+    fn from(target: &TargetState) -> Self {
         Config { name: target.name.clone(), spec: None, image: target.built_image.clone() }
     }
 }
 
-/// What a node is ordered to do: everything that a decision may look at, read anew each time.
+/// An order: everything from the API that a decision depends on, read again before each attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
-    /// The name of the node; empty if nobody gives it orders.
+    /// The name of the node; empty on a machine without a cluster.
     pub node: String,
-    /// What it should run; `None` before anybody has said so.
+    /// `None` until a controller has set it.
     pub desired: Option<Config>,
-    /// What the cluster believes that it runs.
+    /// The configuration that the node runs by its annotations.
     pub current: Option<Config>,
-    /// What it has reported last.
+    /// The state that the node has reported last.
     pub state: Option<State>,
-    /// What it has asked the drain controller for.
+    /// The node's last request to the drain controller.
     pub desired_drain: Option<String>,
-    /// What the drain controller has done last.
+    /// The request that the drain controller has done last.
     pub last_applied_drain: Option<String>,
     /// Whether its pods stay, because there is no other node for them.
     pub is_single: bool,
     /// The disruption policies of the cluster; the built-in ones if there are none.
     pub policies: Option<Arc<NodeDisruptionPolicyClusterStatus>>,
-    /// What its owner says of taking it in, should nothing say how it is: only `true` means that it was never configured.
+    /// The value of the annotation that adopts a machine without a record of its configuration; only `true` does.
     pub adoption: Option<String>,
-    /// Parts of the storage that may differ.
+    /// Storage sections whose changes are not irreconcilable.
     pub allowed: Vec<StorageSection>,
 }
 
@@ -86,21 +86,19 @@ impl Order {
 /// What a node reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// How it stands.
     pub state: State,
-    /// Why; empty when all is well.
+    /// Empty unless something is wrong or waited for.
     pub reason: String,
     /// The configuration that the disk is in, if it is in one.
     pub current: Option<Config>,
-    /// What it asks the drain controller for, if that is new.
-    pub ask: Option<String>,
+    /// The request to the drain controller, if it is new.
+    pub drain_request: Option<String>,
     /// Whether it is about to boot.
     pub is_rebooting: bool,
     /// What the update does to the node.
     pub disruption: Option<Disruption>,
-    /// When it is worth looking again.
-    pub again: Again,
-    /// What happened, for events.
+    pub next_attempt: NextAttempt,
+    /// Reasons and notes of events.
     pub events: Vec<(&'static str, String)>,
 }
 
@@ -111,20 +109,20 @@ impl Report {
             state: State::Working,
             reason: why,
             current: None,
-            ask: None,
+            drain_request: None,
             is_rebooting: true,
             disruption: None,
-            again: Again::OnChange,
+            next_attempt: NextAttempt::OnChange,
             events: Vec::new(),
         }
     }
 
     /// The order has changed since it was read: it is read again.
-    pub(crate) fn overtaken(order: &Order) -> Self {
+    pub(crate) fn superseded(order: &Order) -> Self {
         Report {
             state: order.working_state(),
             is_rebooting: false,
-            again: Again::Now,
+            next_attempt: NextAttempt::Now,
             ..Report::rebooting(String::new())
         }
     }
@@ -136,14 +134,14 @@ impl Report {
             events: vec![(failure.event, failure.reason.clone())],
             reason: failure.reason,
             current,
-            ask: None,
+            drain_request: None,
             is_rebooting: false,
             disruption: None,
-            again: failure.again,
+            next_attempt: failure.next_attempt,
         }
     }
 
-    /// Something has gone wrong beside the order.
+    /// Adds a failure that is independent of the order.
     pub(crate) fn fail(&mut self, why: &str) {
         if matches!(self.state, State::Degraded | State::Unreconcilable) && !self.reason.is_empty() {
             self.reason = format!("{}; {why}", self.reason);
@@ -152,17 +150,16 @@ impl Report {
             self.events.retain(|(reason, _)| *reason == REPAIRED);
         }
         self.events.push(("FailedToReconcile", why.to_owned()));
-        self.again = Again::Backoff;
+        self.next_attempt = NextAttempt::Backoff;
     }
 }
 
-/// When it is worth looking again.
+/// When the next attempt is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum NextAttempt {
     /// When the order changes.
     OnChange,
-    /// After a while as well, each time a longer one.
+    /// Also after a delay that grows with each failure.
     Backoff,
-    /// At once.
     Now,
 }

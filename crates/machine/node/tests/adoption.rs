@@ -1,4 +1,4 @@
-//! Machines that were there before anybody configured them.
+//! Adoption of machines without a record of their configuration.
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
@@ -7,14 +7,14 @@ use crate::support::{Config, config, file, files};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::FakeHost;
-use seaworthy_node::agent::{Agent, Settings};
-use seaworthy_node::order::{Again, Order};
+use seaworthy_node::agent::{Agent, AgentOptions};
+use seaworthy_node::order::{NextAttempt, Order};
 use serde_json::json;
 
 #[test]
 fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() {
     let host = FakeHost::new("m");
-    let mut agent = Agent::new(host.clone(), Settings::default());
+    let mut agent = Agent::new(host.clone(), AgentOptions::default());
     let report = agent.sync(&Order::default(), &mut |_| true);
     assert_eq!(report.state, State::Degraded);
     assert!(
@@ -28,7 +28,7 @@ fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() 
 #[test]
 fn misspelt_consent_is_none_and_is_shown_with_the_command_that_corrects_it() {
     let host = FakeHost::new("m");
-    let mut agent = Agent::new(host.clone(), Settings::default());
+    let mut agent = Agent::new(host.clone(), AgentOptions::default());
     let order = Order { node: "w7".to_owned(), adoption: Some("ture".to_owned()), ..Order::default() };
     let report = agent.sync(&order, &mut |_| true);
     assert_eq!((report.state, report.current), (State::Degraded, None));
@@ -39,7 +39,7 @@ fn misspelt_consent_is_none_and_is_shown_with_the_command_that_corrects_it() {
 
 #[test]
 fn machine_that_was_made_anew_before_its_pools_configuration_came_is_taken_in_again() {
-    let mut agent = Agent::new(FakeHost::new("m"), Settings::default());
+    let mut agent = Agent::new(FakeHost::new("m"), AgentOptions::default());
     let nothing = Config { name: UNCONFIGURED.to_owned(), spec: None, image: None };
     let mut order = Order { current: Some(nothing), ..Order::default() };
     let report = agent.sync(&order, &mut |_| true);
@@ -54,7 +54,7 @@ fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
     const PATH: &str = "/etc/nmstate/openshift/a";
     let host = FakeHost::new("m");
     host.put(PATH, b"the owner's", 0o644);
-    let mut agent = Agent::new(host.clone(), Settings::default());
+    let mut agent = Agent::new(host.clone(), AgentOptions::default());
     let adopted = Order { adoption: Some("true".to_owned()), ..Order::default() };
     let report = agent.sync(&adopted, &mut |_| true);
     assert_eq!(report.state, State::Done, "{}", report.reason);
@@ -74,7 +74,7 @@ fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
         };
         let mut report = agent.sync(&order, &mut |_| true);
         for _ in 0..5 {
-            if report.again == Again::Now {
+            if report.next_attempt == NextAttempt::Now {
                 report = agent.sync(&order, &mut |_| true);
             }
         }

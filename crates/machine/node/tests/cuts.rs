@@ -6,8 +6,10 @@ use crate::support::{Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::fake::Snapshot;
-use seaworthy_host::{FakeHost, Unsynced};
-use seaworthy_node::order::Again;
+use seaworthy_host::{FakeHost, Host as _, Unsynced};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::update::journal::Journal;
+use seaworthy_node::update::record_file::RecordFile;
 use seaworthy_node::{Config, paths, recovery};
 use serde_json::{Value, json};
 
@@ -154,19 +156,19 @@ fn node(old: &Config) -> Node {
 
 fn state(node: &Node) -> Snapshot {
     // What was learnt from a failure is kept, and is no part of any configuration.
-    node.host.snapshot().without(paths::JOURNAL).without(paths::ESCALATED)
+    node.host.snapshot().without(paths::JOURNAL).without(paths::REBOOT_REQUIRED)
 }
 
 /// Both ends, and how many calls lie between them.
 fn ends(old: &Config, new: &Config) -> (Snapshot, Snapshot, usize) {
     let mut node = node(old);
     let before = state(&node);
-    let first = node.host.acts();
+    let first = node.host.write_calls();
     let report = node.obey(new);
     assert_eq!(report.state, State::Done, "{}", report.reason);
     let after = state(&node);
     assert_ne!(before, after);
-    (before, after, node.host.acts() - first)
+    (before, after, node.host.write_calls() - first)
 }
 
 /// Boots after a cut, and lets the daemon recover without any order, however often it boots for that.
@@ -241,7 +243,7 @@ fn a_cut_at_every_call_ends_in_the_old_state_or_in_the_new_one(
 fn before_the_kubelet_starts_the_disk_is_in_one_state_and_the_end_is_the_same(
     #[values(Unsynced::Kept, Unsynced::Lost, Unsynced::Mixed(1), Unsynced::Mixed(2))] unsynced: Unsynced,
 ) {
-    let mut put_back = 0;
+    let mut restored = 0;
     for (kind, old, new) in kinds() {
         let (before, after, calls) = ends(&old, &new);
         for nth in 0..=calls {
@@ -253,8 +255,8 @@ fn before_the_kubelet_starts_the_disk_is_in_one_state_and_the_end_is_the_same(
             }
             node.host.power_on(unsynced);
             let what = format!("{kind}, cut at {nth} of {calls}: {:#?}", node.host.calls());
-            if recovery::put_back(&node.host).unwrap().is_some() {
-                put_back += 1;
+            if recovery::restore_files(&node.host).unwrap().is_some() {
+                restored += 1;
                 // What runs is another matter: it has booted with what the cut has left.
                 let (found, before) = (state(&node).without("/proc"), before.clone().without("/proc"));
                 assert_eq!((&found.files, &found.enabled), (&before.files, &before.enabled), "{what}");
@@ -267,7 +269,7 @@ fn before_the_kubelet_starts_the_disk_is_in_one_state_and_the_end_is_the_same(
             }
         }
     }
-    assert!(put_back > 0);
+    assert!(restored > 0);
 }
 
 /// The machine boots into everything but one kernel argument, again and again, until it is sent back.
@@ -285,17 +287,17 @@ fn a_cut_at_every_call_on_the_way_into_part_of_a_boot_and_back_ends_in_the_old_s
     let go = |node: &mut Node, end: usize| {
         node.order.desired = Some(new.clone());
         for _ in 0..60 {
-            if let Some(left) = end.checked_sub(node.host.acts()) {
+            if let Some(left) = end.checked_sub(node.host.write_calls()) {
                 node.host.cut_at(left);
             }
             let report = node.step();
             if node.host.is_off() {
                 return;
             }
-            if node.host.is_reboot_asked() {
+            if node.host.is_reboot_requested() {
                 node.host.boot_orderly();
                 node.restart();
-            } else if report.again == Again::OnChange && report.ask.is_none() {
+            } else if report.next_attempt == NextAttempt::OnChange && report.drain_request.is_none() {
                 assert_eq!(report.state, State::Degraded, "{}", report.reason);
                 return;
             }
@@ -303,10 +305,10 @@ fn a_cut_at_every_call_on_the_way_into_part_of_a_boot_and_back_ends_in_the_old_s
         panic!("the node does not come to rest: {:#?}", node.host.calls());
     };
     let mut whole = partly();
-    let (before, first) = (state(&whole), whole.host.acts());
+    let (before, first) = (state(&whole), whole.host.write_calls());
     go(&mut whole, usize::MAX);
     assert_same(&state(&whole), &before, "without a cut");
-    for nth in 0..whole.host.acts() - first {
+    for nth in 0..whole.host.write_calls() - first {
         let mut node = partly();
         go(&mut node, first + nth);
         assert!(node.host.is_off());
@@ -315,6 +317,98 @@ fn a_cut_at_every_call_on_the_way_into_part_of_a_boot_and_back_ends_in_the_old_s
         go(&mut node, usize::MAX);
         let what = format!("cut at {nth}: {:#?}", node.host.calls());
         assert_same(&state(&node), &before, &what);
+    }
+}
+
+/// An update that a new version of the daemon finds on the disk was begun by the version before.
+#[test]
+fn names_in_the_journal_stay_those_of_its_first_version() {
+    for phase in ["applying", "acting", "committed", "undoing", "reverted"] {
+        let text = json!({
+            "format": 1, "from": "old", "to": "new", "image": "built", "phase": phase, "bootId": "boot-1",
+            "actions": [
+                {"type": "daemonReload"}, {"type": "reload", "service": "crio.service"},
+                {"type": "restart", "service": "a.service"}, {"type": "settings", "file": "/etc/sysctl.d/a.conf"},
+                {"type": "drain"}, {"type": "reboot"},
+            ],
+            "before": [
+                {"nothing": {"path": "/etc/a"}}, {"kept": {"path": "/etc/b", "name": "1"}},
+                {"noDirectory": {"path": "/home/core/.ssh"}},
+                {"directory": {"path": "/etc/c", "mode": 0o700, "uid": 1000, "gid": 1000}},
+            ],
+            "units": [["a.service", true]], "passwords": [["core", "*"]],
+            "boot": {
+                "image": "image-2", "delete": ["a=1"], "append": ["b=2"], "kernel": ["default", "realtime"],
+                "install": ["sysstat"], "uninstall": ["usbguard"], "extensionsImage": "extensions-2",
+            },
+            "was": {
+                "image": "image-1", "arguments": ["a=1"], "kernel": "pages64k", "packages": ["vim"],
+                "extensionsImage": "extensions-1",
+            },
+            "known": [{"type": "settings", "file": "/etc/sysctl.d/a.conf"}],
+            "settings": {"/etc/sysctl.d/a.conf": "vm/swappiness = 60\n"},
+            "stagings": 2, "isSeen": true, "failure": "why",
+        });
+        let journal: Journal = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&journal).unwrap(), text);
+    }
+}
+
+const RECORD: RecordFile = RecordFile { path: paths::BOOT_MISMATCH, legacy_path: paths::LEGACY_BOOT_MISMATCH };
+
+/// Changes a record on this machine with the power cut before the n-th call, or right after the last one; returns whether that
+/// was so.
+fn change_record(host: &FakeHost, nth: usize, unsynced: Unsynced, change: impl FnOnce(&FakeHost) -> bool) -> bool {
+    host.cut_at(nth);
+    let is_done = change(host);
+    host.cut();
+    host.power_on(unsynced);
+    is_done
+}
+
+#[rstest]
+fn a_cut_while_a_record_changes_its_name_leaves_the_old_record_or_the_new_one(
+    #[values(Unsynced::Kept, Unsynced::Lost, Unsynced::Mixed(1), Unsynced::Mixed(2), Unsynced::Mixed(3))]
+    unsynced: Unsynced,
+) {
+    let mut seen = std::collections::BTreeSet::new();
+    for nth in 0.. {
+        let host = FakeHost::new("m");
+        host.put(RECORD.legacy_path, b"old", 0o644);
+        let is_done = change_record(&host, nth, unsynced, |host| RECORD.write(host, b"new").is_ok());
+        let found = RECORD.read(&host).unwrap().unwrap();
+        seen.insert(found.clone());
+        if is_done {
+            assert_eq!(found, b"new");
+            assert!(!host.exists(RECORD.legacy_path).unwrap());
+            break;
+        }
+        // The next write ends what the cut has left of the first.
+        RECORD.write(&host, b"newer").unwrap();
+        assert_eq!(RECORD.read(&host).unwrap().as_deref(), Some(&b"newer"[..]));
+        assert!(!host.exists(RECORD.legacy_path).unwrap());
+    }
+    assert_eq!(seen.len(), 2);
+}
+
+#[rstest]
+fn a_cut_while_a_record_is_removed_does_not_restore_an_outdated_one(
+    #[values(Unsynced::Kept, Unsynced::Lost, Unsynced::Mixed(1), Unsynced::Mixed(2), Unsynced::Mixed(3))]
+    unsynced: Unsynced,
+) {
+    for nth in 0.. {
+        let host = FakeHost::new("m");
+        // As a cut leaves them while the record changes its name.
+        host.put(RECORD.legacy_path, b"old", 0o644);
+        host.put(RECORD.path, b"new", 0o644);
+        let is_done = change_record(&host, nth, unsynced, |host| RECORD.remove(host).is_ok());
+        let found = RECORD.read(&host).unwrap();
+        assert!(found.as_deref().is_none_or(|found| found == b"new"), "cut at {nth}: {found:?}");
+        RECORD.remove(&host).unwrap();
+        assert!(!RECORD.exists(&host).unwrap());
+        if is_done {
+            break;
+        }
     }
 }
 
@@ -399,7 +493,7 @@ fn every_call_that_fails_ends_degraded_in_the_old_or_new_state_and_recovers_when
             if report.state != State::Done {
                 assert_eq!(report.state, State::Degraded, "{what}");
                 assert!(report.reason.contains("No space left on device"), "{what}: {}", report.reason);
-                node.host.heal();
+                node.host.clear_faults();
                 node.restart();
                 node.recover().unwrap();
                 let found = state(&node);
@@ -407,7 +501,7 @@ fn every_call_that_fails_ends_degraded_in_the_old_or_new_state_and_recovers_when
                     assert_same(&found, &after, &what);
                 }
             }
-            node.host.heal();
+            node.host.clear_faults();
             let report = node.settle();
             assert_eq!(report.state, State::Done, "{what}: {}", report.reason);
             assert_same(&state(&node), &after, &what);

@@ -1,4 +1,4 @@
-//! What becomes of a machine that somebody has changed, where its owner wants that put right.
+//! Drift with repair enabled.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,11 +6,11 @@ use crate::support;
 
 use std::sync::Arc;
 
-use crate::support::{Hands, Node, config, file, files, spec};
+use crate::support::{ManualClock, Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _, Unsynced};
-use seaworthy_node::{Agent, Report, Settings};
+use seaworthy_node::{Agent, AgentOptions, Report};
 use seaworthy_plan::disruption::policy::of_cluster;
 use serde_json::json;
 
@@ -19,8 +19,8 @@ const REGISTRY: &str = "/etc/containers/registries.d/a.yaml";
 const UNIT: &str = "/etc/systemd/system/a.service";
 const DROPIN: &str = "/etc/systemd/system/a.service.d/10.conf";
 
-fn mending(node: &mut Node, hands: &Hands) {
-    node.agent = Agent::new(node.host.clone(), Settings { is_repairing: true }).with_clock(hands.clock());
+fn enable_repair(node: &mut Node, clock: &ManualClock) {
+    node.agent = Agent::new(node.host.clone(), AgentOptions { is_repairing: true }).with_clock(clock.source());
     node.host.forget_calls();
 }
 
@@ -30,9 +30,10 @@ fn check(node: &mut Node) -> Report {
     report
 }
 
-fn told(node: &Node) -> Vec<String> {
-    let is_told = |call: &String| ["daemon-reload", "reload ", "restart "].iter().any(|verb| call.starts_with(verb));
-    node.host.calls().into_iter().filter(is_told).map(|call| call.trim().to_owned()).collect()
+fn service_calls(node: &Node) -> Vec<String> {
+    let is_service_call =
+        |call: &String| ["daemon-reload", "reload ", "restart "].iter().any(|verb| call.starts_with(verb));
+    node.host.calls().into_iter().filter(is_service_call).map(|call| call.trim().to_owned()).collect()
 }
 
 fn with_unit() -> support::Config {
@@ -47,14 +48,14 @@ fn with_unit() -> support::Config {
 fn everything_that_differs_is_put_right_at_once_and_who_reads_it_is_told_once() {
     let ours = files(vec![file(POLICY, "ours"), file(REGISTRY, "ours")]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(POLICY, b"theirs", 0o600);
-    node.host.take(REGISTRY);
+    node.host.delete_file(REGISTRY);
     let report = check(&mut node);
     assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
     assert_eq!(report.events[0].0, "ConfigDriftRepaired");
     assert!(report.events[0].1.contains(POLICY) && report.events[0].1.contains(REGISTRY), "{}", report.events[0].1);
-    assert_eq!(told(&node), ["reload crio.service"]);
+    assert_eq!(service_calls(&node), ["reload crio.service"]);
     for path in [POLICY, REGISTRY] {
         assert_eq!(node.host.text(path).unwrap(), "ours");
         assert_eq!(node.host.loaded("crio.service", path).unwrap(), "ours");
@@ -71,7 +72,7 @@ fn what_was_put_right_is_told_once_whatever_becomes_of_the_order(#[case] what: &
     let quiet = "/etc/nmstate/openshift/a";
     let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "old")]));
     let mut node = Node::new(FakeHost::new("m"), &old);
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(POLICY, b"theirs", 0o644);
     node.order.desired = Some(match what {
         "refusal" => config("new", &spec(json!({"config": {"storage": {"directories": [{"path": "/etc/x"}]}}}))),
@@ -99,7 +100,7 @@ fn a_file_that_has_grown_is_not_read_when_putting_it_right_is_taken_back() {
     let quiet = "/etc/nmstate/openshift/a";
     let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "ours")]));
     let mut node = Node::new(FakeHost::new("m"), &old);
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(quiet, &vec![b'x'; 5 * 1024 * 1024], 0o644);
     node.host.put(POLICY, b"theirs", 0o644);
     node.host.fail(&format!("write {quiet}"), "No space left on device");
@@ -114,16 +115,16 @@ fn a_file_that_has_grown_is_not_read_when_putting_it_right_is_taken_back() {
 #[test]
 fn a_unit_that_was_edited_is_read_and_started_again() {
     let mut node = Node::new(FakeHost::new("m"), &with_unit());
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(UNIT, b"[Service]\nNice=19\n", 0o644);
     assert_eq!(check(&mut node).state, State::Done);
-    assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+    assert_eq!(service_calls(&node), ["daemon-reload", "restart a.service"]);
     assert_eq!(node.host.loaded("a.service", UNIT).unwrap(), "[Service]\nNice=1\n");
     // One that was disabled may have been stopped as well.
     node.host.disable(&["a.service"]).unwrap();
     node.host.forget_calls();
     assert_eq!(check(&mut node).state, State::Done);
-    assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+    assert_eq!(service_calls(&node), ["daemon-reload", "restart a.service"]);
 }
 
 #[rstest]
@@ -136,12 +137,12 @@ fn a_drop_in_is_put_right_where_it_is_known_what_that_needs(#[case] policy: Opti
         serde_json::from_value(json!({"units": [{"name": name, "actions": [action]}]})).unwrap()
     });
     node.order.policies = Some(Arc::new(of_cluster(known.as_ref())));
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(DROPIN, b"[Unit]\nAfter=b.service\n", 0o644);
     let report = check(&mut node);
     if policy.is_some() {
         assert_eq!(report.state, State::Done, "{}", report.reason);
-        assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+        assert_eq!(service_calls(&node), ["daemon-reload", "restart a.service"]);
         assert_eq!(node.host.text(DROPIN).unwrap(), "[Unit]\n");
     } else {
         assert_eq!(report.state, State::Degraded);
@@ -154,7 +155,7 @@ fn a_drop_in_is_put_right_where_it_is_known_what_that_needs(#[case] policy: Opti
 fn what_needs_a_reboot_is_left_as_it_is_and_said() {
     let ours = files(vec![file("/etc/random", "ours"), file(POLICY, "ours")]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put("/etc/random", b"theirs", 0o644);
     node.host.put(POLICY, b"theirs", 0o644);
     let report = check(&mut node);
@@ -162,7 +163,7 @@ fn what_needs_a_reboot_is_left_as_it_is_and_said() {
     assert!(report.reason.contains("needs a reboot, because of file /etc/random"), "{}", report.reason);
     assert_eq!(node.host.text("/etc/random").unwrap(), "theirs");
     assert!(node.host.calls().is_empty(), "{:?}", node.host.calls());
-    // By hand it is put right in any case, and then so is the rest.
+    // When it is fixed by hand, the rest is repaired.
     node.host.put("/etc/random", b"ours", 0o644);
     assert_eq!(check(&mut node).state, State::Done);
     assert_eq!(node.host.text(POLICY).unwrap(), "ours");
@@ -173,7 +174,7 @@ fn what_needs_a_drain_is_put_right_only_on_a_node_that_is_never_drained() {
     let registries = "unqualified-search-registries = [\"example.org\"]\n";
     let path = "/etc/containers/registries.conf";
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(path, registries)])));
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(path, b"unqualified-search-registries = [\"example.com\"]\n", 0o644);
     let report = check(&mut node);
     assert_eq!(report.state, State::Degraded);
@@ -181,30 +182,30 @@ fn what_needs_a_drain_is_put_right_only_on_a_node_that_is_never_drained() {
     node.order.is_single = true;
     assert_eq!(check(&mut node).state, State::Done);
     assert_eq!(
-        (node.host.text(path).as_deref(), told(&node)),
+        (node.host.text(path).as_deref(), service_calls(&node)),
         (Some(registries), vec!["reload crio.service".to_owned()])
     );
 }
 
 #[test]
 fn somebody_who_keeps_changing_a_file_is_named_by_it_and_not_fought_with() {
-    let hands = Hands::default();
+    let clock = ManualClock::default();
     let mut node =
         Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours"), file(REGISTRY, "a")])));
-    mending(&mut node, &hands);
+    enable_repair(&mut node, &clock);
     for _ in 0..3 {
         node.host.put(POLICY, b"theirs", 0o644);
         assert_eq!(check(&mut node).state, State::Done);
-        hands.turn(1);
+        clock.advance_minutes(1);
     }
     node.host.put(POLICY, b"theirs", 0o644);
     node.host.forget_calls();
     let report = check(&mut node);
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains(&format!("somebody keeps changing {POLICY}")), "{}", report.reason);
+    assert!(report.reason.contains(&format!("another process keeps changing {POLICY}")), "{}", report.reason);
     assert!(node.host.calls().is_empty(), "{:?}", node.host.calls());
     // By the next hour it may be over.
-    hands.turn(60);
+    clock.advance_minutes(60);
     assert_eq!(check(&mut node).state, State::Done);
     assert_eq!(node.host.text(POLICY).unwrap(), "ours");
 }
@@ -212,7 +213,7 @@ fn somebody_who_keeps_changing_a_file_is_named_by_it_and_not_fought_with() {
 #[test]
 fn a_service_that_cannot_be_told_is_told_later_and_until_then_the_node_is_not_done() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours")])));
-    mending(&mut node, &Hands::default());
+    enable_repair(&mut node, &ManualClock::default());
     node.host.put(POLICY, b"theirs", 0o644);
     node.host.reload("crio.service").unwrap();
     node.host.fail("reload crio.service", "Job failed");
@@ -221,8 +222,8 @@ fn a_service_that_cannot_be_told_is_told_later_and_until_then_the_node_is_not_do
         assert_eq!(report.state, State::Degraded);
         assert!(report.reason.contains("crio.service") && report.reason.contains("Job failed"), "{}", report.reason);
     }
-    node.host.heal();
-    mending(&mut node, &Hands::default());
+    node.host.clear_faults();
+    enable_repair(&mut node, &ManualClock::default());
     assert_eq!(check(&mut node).state, State::Done);
     assert_eq!(node.host.loaded("crio.service", POLICY).unwrap(), "ours");
 }
@@ -232,7 +233,7 @@ fn a_power_cut_at_any_call_leaves_what_was_there_or_what_should_be() {
     let ours = files(vec![file(POLICY, "ours"), file(REGISTRY, "ours")]);
     for nth in 0.. {
         let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
-        mending(&mut node, &Hands::default());
+        enable_repair(&mut node, &ManualClock::default());
         node.host.put(POLICY, b"theirs", 0o644);
         node.host.put(REGISTRY, b"theirs", 0o644);
         node.host.cut_at(nth);
@@ -243,11 +244,11 @@ fn a_power_cut_at_any_call_leaves_what_was_there_or_what_should_be() {
             return;
         }
         node.host.power_on(Unsynced::Lost);
-        node.agent = Agent::new(node.host.clone(), Settings::default());
+        node.agent = Agent::new(node.host.clone(), AgentOptions::default());
         node.agent.recover().unwrap();
         let texts = [POLICY, REGISTRY].map(|path| node.host.text(path).unwrap());
         assert!(texts[0] == texts[1] && ["ours", "theirs"].contains(&texts[0].as_str()), "cut {nth}: {texts:?}");
-        mending(&mut node, &Hands::default());
+        enable_repair(&mut node, &ManualClock::default());
         assert_eq!(check(&mut node).state, State::Done, "cut {nth}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a machine does to its daemon, for real: a disk that is full or read-only, files that nobody may change, services that
+//! Real faults of a machine: a disk that is full or read-only, immutable files, services that
 //! fail or never end. Each ends Degraded in the old configuration with the culprit in the reason, and by itself when it is over.
 
 #![allow(clippy::unwrap_used)]
@@ -12,10 +12,10 @@ use std::time::Duration;
 use crate::support::{config, file, files, order, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
-use seaworthy_host::linux::{Machine as Real, Programs};
+use seaworthy_host::linux::{ProgramRunner, SystemPrograms};
 use seaworthy_host::{HostError, LinuxHost, Output};
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{Agent, AgentOptions, Config, Order, Report, paths};
 use seaworthy_trial::{skip, small_disk};
 use serde_json::json;
 
@@ -33,18 +33,18 @@ enum Service {
 #[derive(Clone)]
 struct Behaving(Arc<Mutex<Service>>);
 
-impl Programs for Behaving {
+impl ProgramRunner for Behaving {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         let is_job = matches!(arguments.first(), Some(&("restart" | "reload")));
         let now = if is_job { *self.0.lock().unwrap() } else { Service::Well };
-        let machine = Real::default();
+        let machine = SystemPrograms::default();
         match now {
             Service::Well if arguments.first() == Some(&"is-enabled") => machine.run("echo", &["disabled"]),
             Service::Well => machine.run("true", &[]),
             Service::Fails => machine.run("false", &[]),
             // It is the real end of a real process that is waited for; only its name is another.
             Service::NeverEnds => {
-                let machine = machine.with_limit(Duration::from_millis(50));
+                let machine = machine.with_timeout(Duration::from_millis(50));
                 machine.run("sleep", &["600"]).map_err(|error| match error {
                     HostError::Timeout { seconds, .. } => {
                         HostError::Timeout { line: format!("{program} {}", arguments.join(" ")), seconds }
@@ -77,7 +77,7 @@ impl Machine {
         let first = config("first", &files(vec![]));
         let mut order = order(&first, &first);
         order.state = None;
-        let agent = Agent::new(host, Settings::default());
+        let agent = Agent::new(host, AgentOptions::default());
         let mut machine = Machine { root: root.to_owned(), agent, order, services };
         assert_eq!(machine.obey(&first).state, State::Done);
         Some(machine)
@@ -96,7 +96,7 @@ impl Machine {
         loop {
             let report = self.agent.sync(&self.order, &mut |_| true);
             self.order.state = Some(report.state);
-            if report.again != Again::Now {
+            if report.next_attempt != NextAttempt::Now {
                 return report;
             }
         }
@@ -105,7 +105,7 @@ impl Machine {
     /// It has failed, says why, and asks again by itself.
     fn fails(&mut self, desired: &Config, culprits: &[&str]) {
         let report = self.obey(desired);
-        assert_eq!((report.state, report.again), (State::Degraded, Again::Backoff), "{}", report.reason);
+        assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::Backoff), "{}", report.reason);
         for culprit in culprits {
             assert!(report.reason.contains(culprit), "no {culprit:?} in: {}", report.reason);
         }
@@ -124,7 +124,7 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// A file that nobody may change, root included; it may be changed again at the end, whatever becomes of the test.
+/// A file that is immutable, also for root, until this is dropped.
 struct Immutable(PathBuf);
 
 impl Immutable {
@@ -182,7 +182,7 @@ fn service_that_fails_or_never_ends_is_named_and_its_files_are_the_old_ones(
     assert_eq!(machine.text(path).as_deref(), Some("new"));
 }
 
-/// Who looks at a clock can be led astray by one that jumps. Pauses are counted by one that never does.
+/// A date may jump, so durations are measured by a monotonic clock.
 #[test]
 fn nothing_on_the_machine_is_decided_by_the_date() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -196,7 +196,7 @@ fn nothing_on_the_machine_is_decided_by_the_date() {
                 continue;
             }
             files += 1;
-            // It has a date to be shown, and gives it to nobody (`tests/waits.rs` sets it).
+            // Its date is only displayed (`tests/waits.rs` sets it).
             if path.ends_with("node/src/clock.rs") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The agent on a folder of this machine: real files, real owners, and programs that only remember that they were called.
+//! The agent on a folder of this machine: real files, real owners, and programs that only record their calls.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::{config, file, files, order, spec};
 use seaworthy_api::vocabulary::machineconfiguration::State;
-use seaworthy_host::linux::Programs;
+use seaworthy_host::linux::ProgramRunner;
 use seaworthy_host::{HostError, LinuxHost, Output};
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{Agent, AgentOptions, Config, Order, Report, paths};
 use serde_json::json;
 
 #[derive(Clone, Default)]
 struct Remembering(Arc<Mutex<Vec<String>>>);
 
-impl Programs for Remembering {
+impl ProgramRunner for Remembering {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         self.0.lock().unwrap().push(format!("{program} {}", arguments.join(" ")));
         let stdout = if arguments.first() == Some(&"is-enabled") { "disabled\n" } else { "" };
@@ -32,7 +32,7 @@ struct Machine {
     lines: Remembering,
 }
 
-/// Files of a configuration belong to root, and nobody else may give files to root: without that there is nothing to test.
+/// Files of a configuration belong to root, so the test needs root.
 fn machine(first: &Config) -> Option<Machine> {
     let root = tempfile::tempdir().unwrap();
     if root.path().metadata().unwrap().uid() != 0 {
@@ -45,7 +45,7 @@ fn machine(first: &Config) -> Option<Machine> {
     std::fs::write(root.path().join("proc/sys/kernel/random/boot_id"), "boot-1\n").unwrap();
     let mut order = order(first, first);
     order.state = None;
-    let mut machine = Machine { root, agent: Agent::new(host, Settings::default()), order, lines };
+    let mut machine = Machine { root, agent: Agent::new(host, AgentOptions::default()), order, lines };
     assert_eq!(machine.obey(first).state, State::Done);
     Some(machine)
 }
@@ -64,7 +64,7 @@ impl Machine {
         loop {
             let report = self.agent.sync(&self.order, &mut |_| true);
             self.order.state = Some(report.state);
-            if report.again != Again::Now {
+            if report.next_attempt != NextAttempt::Now {
                 return report;
             }
         }
@@ -106,14 +106,14 @@ fn an_original_that_was_right_already_is_not_edited_along_with_its_file() {
     std::fs::create_dir_all(machine.at(QUIET)).unwrap();
     std::fs::write(machine.at(&path), "theirs").unwrap();
     std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o644)).unwrap();
-    // The configuration wants what stands there: nothing is written, and from now on it is ours.
+    // The configuration has the present file: nothing is written, and from now on it belongs to the configuration.
     assert_eq!(machine.obey(&config("with", &files(vec![file(&path, "theirs")]))).state, State::Done);
     assert_eq!(machine.text(&paths::original(&path)).unwrap(), "theirs");
-    // Somebody edits it where it stands, and it is put right.
+    // It is edited in place, and repaired.
     std::fs::write(machine.at(&path), "edited").unwrap();
     std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o600)).unwrap();
     let host = LinuxHost::with_programs(machine.root.path(), Box::new(machine.lines.clone())).unwrap();
-    machine.agent = Agent::new(host, Settings { is_repairing: true });
+    machine.agent = Agent::new(host, AgentOptions { is_repairing: true });
     assert_eq!(machine.agent.check(&machine.order, &mut |_| true).state, State::Done);
     assert_eq!(machine.text(&path).unwrap(), "theirs");
     assert_eq!(machine.obey(&config("without", &files(vec![]))).state, State::Done);

@@ -1,4 +1,4 @@
-//! What an update costs that changes many files; how long it takes is measured by `cargo xtask bench daemon`.
+//! Cost of an update that changes many files; the duration is measured by `cargo xtask bench daemon`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,29 +1,29 @@
-//! What a node says and does while something that it waits for does not come: a drain, a boot, the configuration that it is in.
+//! Waits of a node that take too long: for a drain, for a reboot, and for its current configuration.
 
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
 
-use crate::support::{Config, Hands, Node, config, file, files, spec};
+use crate::support::{Config, ManualClock, Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _};
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Report, Settings, paths};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{Agent, AgentOptions, Report, paths};
 use serde_json::json;
 
 const LOUD: &str = "/etc/random";
 
-fn with_clock(first: &Config, hands: &Hands) -> Node {
+fn with_clock(first: &Config, clock: &ManualClock) -> Node {
     let mut node = Node::new(FakeHost::new("m"), first);
-    node.agent = Agent::new(node.host.clone(), Settings::default()).with_clock(hands.clock());
+    node.agent = Agent::new(node.host.clone(), AgentOptions::default()).with_clock(clock.source());
     node
 }
 
-/// An attempt; nobody answers what is asked for.
+/// An attempt; requests are not granted.
 fn attempt(node: &mut Node) -> Report {
     let report = node.agent.sync(&node.order, &mut |_| true);
-    if let Some(wish) = &report.ask {
+    if let Some(wish) = &report.drain_request {
         node.order.desired_drain = Some(wish.clone());
     }
     if !report.is_rebooting {
@@ -43,11 +43,11 @@ fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_i
     #[case] event: &str,
     #[case] limit: &str,
 ) {
-    let hands = Hands::default();
+    let clock = ManualClock::default();
     let new = config("new", &files(vec![file(LOUD, "x")]));
     let mut node = match wish {
-        "drain-new" => with_clock(&config("old", &files(vec![])), &hands),
-        _ => with_clock(&new, &hands),
+        "drain-new" => with_clock(&config("old", &files(vec![])), &clock),
+        _ => with_clock(&new, &clock),
     };
     node.order.desired = Some(new);
     if wish == "uncordon-new" {
@@ -55,18 +55,18 @@ fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_i
         node.order.desired_drain = Some("drain-new".to_owned());
     }
     let first = attempt(&mut node);
-    assert_eq!((first.ask.as_deref(), first.state), (Some(wish), State::Working));
-    assert!(first.reason.starts_with("waits for ") && first.reason.contains(wish), "{}", first.reason);
-    hands.turn(minutes);
+    assert_eq!((first.drain_request.as_deref(), first.state), (Some(wish), State::Working));
+    assert!(first.reason.starts_with("waiting for ") && first.reason.contains(wish), "{}", first.reason);
+    clock.advance_minutes(minutes);
     let second = attempt(&mut node);
-    assert_eq!((second.ask, second.state), (None, State::Working));
+    assert_eq!((second.drain_request, second.state), (None, State::Working));
     // The same words, so that nothing is written again and again.
     assert_eq!(second.reason, first.reason);
-    hands.turn(1);
+    clock.advance_minutes(1);
     let late = attempt(&mut node);
-    assert_eq!((late.state, late.again, late.events[0].0), (State::Degraded, Again::OnChange, event));
+    assert_eq!((late.state, late.next_attempt, late.events[0].0), (State::Degraded, NextAttempt::OnChange, event));
     assert!(late.reason.contains(wish) && late.reason.contains(limit), "{}", late.reason);
-    hands.turn(1);
+    clock.advance_minutes(1);
     assert_eq!(attempt(&mut node).reason, late.reason);
     // It comes after all.
     node.order.last_applied_drain = Some(wish.to_owned());
@@ -76,55 +76,55 @@ fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_i
 
 #[test]
 fn another_order_is_waited_for_anew() {
-    let hands = Hands::default();
-    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    let clock = ManualClock::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &clock);
     node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
     attempt(&mut node);
-    hands.turn(61);
+    clock.advance_minutes(61);
     assert_eq!(attempt(&mut node).state, State::Degraded);
     node.order.desired = Some(config("newer", &files(vec![file(LOUD, "y")])));
     let report = attempt(&mut node);
-    assert_eq!(report.ask.as_deref(), Some("drain-newer"));
+    assert_eq!(report.drain_request.as_deref(), Some("drain-newer"));
     assert!(report.reason.contains("drain-newer"), "{}", report.reason);
-    hands.turn(59);
-    assert!(attempt(&mut node).reason.starts_with("waits for "));
+    clock.advance_minutes(59);
+    assert!(attempt(&mut node).reason.starts_with("waiting for "));
 }
 
 #[test]
 fn a_node_that_has_failed_says_why_while_it_waits() {
-    let hands = Hands::default();
-    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    let clock = ManualClock::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &clock);
     node.order.state = Some(State::Degraded);
     node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
-    // Nothing is said, so what was said stays.
+    // No reason is reported, so the earlier one stays.
     for _ in 0..3 {
         let report = attempt(&mut node);
         assert_eq!((report.state, report.reason.as_str()), (State::Degraded, ""));
-        hands.turn(20);
+        clock.advance_minutes(20);
     }
     assert!(attempt(&mut node).reason.contains("after 1 hour"));
 }
 
 #[test]
 fn a_date_that_jumps_makes_no_wait_longer_or_shorter() {
-    let hands = Hands::default();
-    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    let clock = ManualClock::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &clock);
     node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
     let first = attempt(&mut node).reason;
     assert!(first.contains("1970-01-01T00:00:00Z"), "{first}");
-    hands.set(2_000_000_000);
-    hands.turn(59);
+    clock.set(2_000_000_000);
+    clock.advance_minutes(59);
     assert_eq!(attempt(&mut node).reason, first);
-    hands.set(-2_000_000_000);
-    hands.turn(1);
+    clock.set(-2_000_000_000);
+    clock.advance_minutes(1);
     assert_eq!(attempt(&mut node).state, State::Degraded);
 }
 
 // === Boots ===
 
 /// A node that has asked for its boot into `new`, and is still there.
-fn asked_for_boot(hands: &Hands) -> Node {
-    let mut node = with_clock(&config("old", &files(vec![file(LOUD, "old")])), hands);
+fn asked_for_boot(clock: &ManualClock) -> Node {
+    let mut node = with_clock(&config("old", &files(vec![file(LOUD, "old")])), clock);
     node.order.desired = Some(config("new", &files(vec![file(LOUD, "new")])));
     node.step();
     assert!(node.step().is_rebooting);
@@ -137,31 +137,31 @@ fn asked(node: &Node) -> usize {
 
 #[test]
 fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
-    let hands = Hands::default();
-    let mut node = asked_for_boot(&hands);
-    hands.turn(4);
+    let clock = ManualClock::default();
+    let mut node = asked_for_boot(&clock);
+    clock.advance_minutes(4);
     assert!(attempt(&mut node).is_rebooting);
     assert_eq!(asked(&node), 1);
-    hands.turn(1);
+    clock.advance_minutes(1);
     let late = attempt(&mut node);
-    assert_eq!((late.state, late.is_rebooting, late.again), (State::Degraded, false, Again::OnChange));
+    assert_eq!((late.state, late.is_rebooting, late.next_attempt), (State::Degraded, false, NextAttempt::OnChange));
     let said = "asked for a reboot at 1970-01-01T00:00:00Z (boots into new), and the machine is still in the same boot";
     assert!(late.reason.starts_with(said), "{}", late.reason);
     assert_eq!(asked(&node), 2);
-    hands.turn(9);
+    clock.advance_minutes(9);
     assert_eq!(attempt(&mut node).reason, late.reason);
     assert_eq!(asked(&node), 2);
     node.host.fail("reboot ", "Transport endpoint is not connected");
-    hands.turn(1);
+    clock.advance_minutes(1);
     let refused = attempt(&mut node);
     assert!(refused.reason.starts_with(said) && refused.reason.contains("not connected"), "{}", refused.reason);
     for (minutes, times) in [(19, 3), (1, 4), (39, 4), (1, 5), (59, 5), (1, 6), (59, 6), (1, 7)] {
-        hands.turn(minutes);
+        clock.advance_minutes(minutes);
         assert_eq!(attempt(&mut node).state, State::Degraded);
         assert_eq!(asked(&node), times);
     }
-    // Somebody boots it by hand.
-    node.host.heal();
+    // It is rebooted by hand.
+    node.host.clear_faults();
     node.host.boot_orderly();
     node.restart();
     assert_eq!(node.settle().state, State::Done);
@@ -178,7 +178,7 @@ fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited
     #[case] phase: &str,
     #[case] are_kept: bool,
 ) {
-    let node = asked_for_boot(&Hands::default());
+    let node = asked_for_boot(&ManualClock::default());
     let journal = format!("{}/journal.json", paths::JOURNAL);
     let text = node.host.text(&journal).unwrap();
     assert!(text.contains(r#""phase": "committed""#), "{text}");
@@ -187,7 +187,7 @@ fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited
     let files = [(paths::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
     let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files };
     let written = are_kept.then(|| vec![paths::KUBELET_CA.to_owned()]);
-    assert_eq!(node.agent.keep_right(&wanted), Ok(written));
+    assert_eq!(node.agent.sync_certificates(&wanted), Ok(written));
     assert_eq!(node.host.exists(paths::KUBELET_CA).unwrap(), are_kept);
 }
 
@@ -202,7 +202,7 @@ fn only_a_machine_that_was_there_before_keeps_its_own_authorities(#[case] made: 
     let files = [(paths::KUBELET_CA.to_owned(), (b"new".to_vec(), 0o644))].into();
     let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files };
     let written = are_kept.then(|| vec![paths::KUBELET_CA.to_owned()]);
-    assert_eq!(Agent::new(host.clone(), Settings::default()).keep_right(&wanted), Ok(written));
+    assert_eq!(Agent::new(host.clone(), AgentOptions::default()).sync_certificates(&wanted), Ok(written));
     assert_eq!(host.text(paths::KUBELET_CA).as_deref(), Some(if are_kept { "new" } else { "old" }));
 }
 
@@ -217,20 +217,20 @@ fn a_certificate_of_the_configuration_that_comes_is_its_own_before_the_disk_says
     assert_eq!(node.host.text(AUTHORITY).as_deref(), Some("own"));
     let wanted = [(AUTHORITY.to_owned(), (b"other".to_vec(), 0o644))].into();
     let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files: wanted };
-    assert_eq!(node.agent.keep_right(&wanted), Ok(None));
-    node.host.heal();
+    assert_eq!(node.agent.sync_certificates(&wanted), Ok(None));
+    node.host.clear_faults();
     assert_eq!(node.settle().state, State::Done);
-    assert_eq!(node.agent.keep_right(&wanted), Ok(Some(Vec::new())));
+    assert_eq!(node.agent.sync_certificates(&wanted), Ok(Some(Vec::new())));
 }
 
 #[test]
 fn an_order_that_is_taken_back_while_the_boot_does_not_come_is_taken_back_on_the_disk() {
-    let hands = Hands::default();
-    let mut node = asked_for_boot(&hands);
+    let clock = ManualClock::default();
+    let mut node = asked_for_boot(&clock);
     node.order.desired = node.order.current.clone().map(|old| config(&old.name, &files(vec![file(LOUD, "old")])));
     // It may still come at any moment.
     assert!(attempt(&mut node).is_rebooting);
-    hands.turn(5);
+    clock.advance_minutes(5);
     let report = attempt(&mut node);
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("no longer ordered"), "{}", report.reason);
@@ -244,14 +244,14 @@ fn an_order_that_is_taken_back_while_the_boot_does_not_come_is_taken_back_on_the
 
 #[test]
 fn a_first_boot_that_does_not_come_is_said_as_well() {
-    let hands = Hands::default();
+    let clock = ManualClock::default();
     let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
     let host = FakeHost::new("m");
     host.put(paths::INITIAL_ANNOTATIONS, b"{}", 0o644);
-    let mut agent = Agent::new(host.clone(), Settings::default()).with_clock(hands.clock());
+    let mut agent = Agent::new(host.clone(), AgentOptions::default()).with_clock(clock.source());
     let order = support::order(&first, &first);
     assert!(agent.sync(&order, &mut |_| true).is_rebooting);
-    hands.turn(5);
+    clock.advance_minutes(5);
     let report = agent.sync(&order, &mut |_| true);
     assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
     assert!(report.reason.starts_with("asked for a reboot at 1970-01-01T00:00:00Z ("), "{}", report.reason);
@@ -269,7 +269,7 @@ fn a_broken_current_config_is_named_and_a_deleted_one_is_rebuilt_from_the_cluste
     let report = node.step();
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains(paths::CURRENT_CONFIG), "{}", report.reason);
-    node.host.take(paths::CURRENT_CONFIG);
+    node.host.delete_file(paths::CURRENT_CONFIG);
     assert_eq!(node.step().state, State::Done);
     assert_eq!(node.host.text(paths::CURRENT_CONFIG).unwrap(), good);
 }
@@ -285,7 +285,7 @@ fn a_serving_node_that_has_lost_its_configuration_is_never_booted_for_what_diffe
     let first = config("first", &spec(wanted));
     let mut node = Node::new(FakeHost::new("m"), &first);
     let booted = node.host.boot().unwrap();
-    node.host.take(paths::CURRENT_CONFIG);
+    node.host.delete_file(paths::CURRENT_CONFIG);
     node.order.current = Some(first.clone());
     let plain = FakeHost::new("m").boot().unwrap();
     node.host.change_boot(|boot| {
@@ -294,7 +294,7 @@ fn a_serving_node_that_has_lost_its_configuration_is_never_booted_for_what_diffe
     let report = node.step();
     assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
     assert!(report.reason.contains(word) && report.reason.contains(paths::CURRENT_CONFIG), "{}", report.reason);
-    assert!(!node.host.is_reboot_asked() && node.host.calls().is_empty(), "{:?}", node.host.calls());
+    assert!(!node.host.is_reboot_requested() && node.host.calls().is_empty(), "{:?}", node.host.calls());
     // Its boot is right again: it is what the cluster says.
     node.host.change_boot(|boot| *boot = booted);
     assert_eq!(node.settle().state, State::Done);
@@ -313,7 +313,7 @@ fn force_brings_image_kernel_arguments_and_extensions_to_a_node_that_has_lost_th
     let wanted = node.host.snapshot().boot;
     for is_lost in [true, false] {
         if is_lost {
-            node.host.take(paths::CURRENT_CONFIG);
+            node.host.delete_file(paths::CURRENT_CONFIG);
         }
         node.order.current = Some(first.clone());
         let boots = node.boots;

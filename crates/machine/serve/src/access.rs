@@ -1,7 +1,8 @@
-//! Who gets a config: it has secrets in it, of which one lets a machine join the cluster.
+//! [`Access`]: authenticates clients by token or certificate. A config has secrets in it, one of which lets a machine join
+//! the cluster.
 //!
-//! Differs: upstream answers whoever reaches its port. Here a machine shows a token or a certificate, and whoever wants an
-//! open port has to say so.
+//! Differs: upstream serves every client that reaches its port. Here a client presents a token or a certificate, unless
+//! the operator disables authentication.
 
 use std::fmt;
 use std::path::Path;
@@ -16,33 +17,33 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use seaworthy_runtime::{Cache, Key};
 
-/// The type of a Secret that holds a bootstrap token.
+/// The type of Secrets with bootstrap tokens.
 pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
-/// Where those Secrets are.
+/// The namespace of Secrets with bootstrap tokens.
 pub const SECRET_NAMESPACE: &str = "kube-system";
-/// No token is longer.
-const LONGEST: usize = 4096;
+const MAX_TOKEN_BYTES: usize = 4096;
 
-/// A word that opens the door. It is never printed.
+/// A bearer token. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Takes a text, without the blanks around it; `None` if it cannot stand in a header.
+    /// A token of a text without the blanks around it; `None` if it cannot be sent in a header.
     pub fn new(text: &str) -> Option<Token> {
         let text = text.trim();
-        let is_plain = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_plain =
+            !text.is_empty() && text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic());
         is_plain.then(|| Token(text.to_owned()))
     }
 
-    /// The word itself, to write it where it belongs.
+    /// The token itself, to write it where it belongs.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether they are the same, in a time that does not tell where they differ.
-    fn is(&self, shown: &str) -> bool {
-        are_equal(self.0.as_bytes(), shown.as_bytes())
+    /// Compares in a time that does not depend on where they differ.
+    fn matches(&self, presented: &str) -> bool {
+        are_equal(self.0.as_bytes(), presented.as_bytes())
     }
 }
 
@@ -62,33 +63,22 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 pub enum TokensError {
     /// The file cannot be read.
     #[error("{file}: cannot be read: {cause}")]
-    File {
-        /// Which.
-        file: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// A line is no token.
-    #[error(
-        "{file}, line {line}: this is no token; a line is one token without blanks, or a comment that begins with #"
-    )]
+    File { file: String, cause: std::io::Error },
+    /// A line is not a token.
+    #[error("{file}, line {line}: not a token; a line is one token without blanks, or a comment that begins with #")]
     Line {
-        /// Which file.
         file: String,
-        /// Which line, counted from 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// There is none.
-    #[error("{file}: there is no token in it; write one to a line")]
-    Empty {
-        /// Which file.
-        file: String,
-    },
+    /// The file has no tokens.
+    #[error("{file}: there is no token in it; write one per line")]
+    Empty { file: String },
 }
 
 impl TokensError {
-    /// Whether there is no token, be it that the file is empty or that there is none.
-    pub fn is_without(&self) -> bool {
+    /// Whether the file is empty or does not exist.
+    pub fn has_no_tokens(&self) -> bool {
         match self {
             TokensError::Empty { .. } => true,
             TokensError::File { cause, .. } => cause.kind() == std::io::ErrorKind::NotFound,
@@ -119,12 +109,12 @@ pub fn parse_tokens(text: &str, file: &str) -> Result<Vec<Token>, TokensError> {
     }
 }
 
-/// Tokens that may be exchanged while they are in use; all clones have the same.
+/// Tokens that can be replaced while they are in use; clones share them.
 #[derive(Clone, Default)]
 pub struct Tokens(Arc<RwLock<Vec<Token>>>);
 
 impl Tokens {
-    /// Puts these in the place of the former ones, and says whether that makes a difference.
+    /// Replaces all tokens, and returns whether they differ from the former ones.
     pub fn replace(&self, tokens: Vec<Token>) -> bool {
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = *held != tokens;
@@ -148,109 +138,110 @@ impl From<Vec<Token>> for Tokens {
     }
 }
 
-/// Who gets in.
+/// Which clients are admitted.
 #[derive(Clone)]
 pub enum Access {
-    /// Everyone.
+    /// All.
     Open,
-    /// Whoever shows a token or a certificate.
-    Asked(Keys),
+    /// Those that present a token or a certificate.
+    Restricted(Credentials),
 }
 
-/// What opens the door.
+/// The accepted credentials besides client certificates.
 #[derive(Clone, Default)]
-pub struct Keys {
-    /// Tokens that were given to us.
+pub struct Credentials {
+    /// Tokens of a file.
     pub tokens: Tokens,
     /// The cluster's bootstrap tokens.
     pub secrets: Option<Arc<Cache<Secret>>>,
 }
 
-/// Why somebody does not get in. It is for the log: a stranger is not told.
+/// Why a client is not admitted. It is logged, and not part of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// Nothing was shown.
+    /// Neither token nor certificate was presented.
     #[error("no token, and no certificate of a known authority")]
-    Nothing,
-    /// More than one header was shown: that is a trick.
+    NoCredentials,
+    /// More than one header was sent, which no proper client does.
     #[error("more than one authorization header")]
-    Several,
-    /// The header is of another kind.
+    SeveralHeaders,
+    /// The header has another scheme than `Bearer`.
     #[error("the authorization header is not of the form Bearer TOKEN")]
-    Form,
-    /// Nobody knows the token.
-    #[error("the token is not known")]
-    Unknown,
-    /// It was good.
+    NotBearer,
+    /// No file and no Secret has the token.
+    #[error("unknown token")]
+    UnknownToken,
+    /// The Secret's expiration has passed.
     #[error("the token has expired")]
     Expired,
-    /// It is good for something else.
-    #[error("the token is known, and its Secret does not say usage-bootstrap-authentication: true")]
-    OtherUse,
+    /// The Secret does not allow its use for authentication.
+    #[error("the token's Secret does not have usage-bootstrap-authentication: true")]
+    WrongUsage,
 }
 
 impl Access {
-    /// Whether a visitor gets in, by headers or by the certificate that was checked when hands were shaken.
+    /// Whether a client is admitted, by headers or by the certificate that the TLS handshake verified.
     pub fn admit(&self, headers: &HeaderMap, has_certificate: bool, now: Timestamp) -> Result<(), Denied> {
-        let keys = match self {
+        let credentials = match self {
             Access::Open => return Ok(()),
-            Access::Asked(keys) => keys,
+            Access::Restricted(credentials) => credentials,
         };
         if has_certificate {
             return Ok(());
         }
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let header = match (shown.next(), shown.next()) {
+        let mut authorizations = headers.get_all(AUTHORIZATION).iter();
+        let header = match (authorizations.next(), authorizations.next()) {
             (Some(header), None) => header,
-            (None, _) => return Err(Denied::Nothing),
-            (_, Some(_)) => return Err(Denied::Several),
+            (None, _) => return Err(Denied::NoCredentials),
+            (_, Some(_)) => return Err(Denied::SeveralHeaders),
         };
         match header.to_str().ok().and_then(|header| header.split_once(' ')) {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => keys.open(token.trim(), now),
-            _ => Err(Denied::Form),
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => credentials.accept(token.trim(), now),
+            _ => Err(Denied::NotBearer),
         }
     }
 }
 
-impl Keys {
-    fn open(&self, shown: &str, now: Timestamp) -> Result<(), Denied> {
-        // All of them are looked at, so that the time does not tell which it was.
-        let is_ours = self.tokens.read().iter().fold(false, |found, token| found | token.is(shown));
+impl Credentials {
+    fn accept(&self, presented: &str, now: Timestamp) -> Result<(), Denied> {
+        // All of them are compared, so that the time does not depend on which one matches.
+        let is_in_file = self.tokens.read().iter().fold(false, |found, token| found | token.matches(presented));
         match &self.secrets {
-            _ if is_ours => Ok(()),
-            Some(secrets) => open_with_secret(secrets, shown, now),
-            None => Err(Denied::Unknown),
+            _ if is_in_file => Ok(()),
+            Some(secrets) => accept_bootstrap_token(secrets, presented, now),
+            None => Err(Denied::UnknownToken),
         }
     }
 }
 
-/// Whether a token is one of the cluster's: `abcdef.0123456789abcdef`, with a Secret that says so and has not expired.
-fn open_with_secret(secrets: &Cache<Secret>, shown: &str, now: Timestamp) -> Result<(), Denied> {
+/// Whether a token is a bootstrap token of the cluster: `abcdef.0123456789abcdef`, with a Secret that has not expired.
+fn accept_bootstrap_token(secrets: &Cache<Secret>, presented: &str, now: Timestamp) -> Result<(), Denied> {
     let is_shaped = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    let Some((id, word)) = shown.split_once('.').filter(|(id, word)| is_shaped(id, 6) && is_shaped(word, 16)) else {
-        return Err(Denied::Unknown);
+    let parts = presented.split_once('.').filter(|(id, secret)| is_shaped(id, 6) && is_shaped(secret, 16));
+    let Some((id, token_secret)) = parts else {
+        return Err(Denied::UnknownToken);
     };
     let key = Key { namespace: SECRET_NAMESPACE.to_owned(), name: format!("bootstrap-token-{id}") };
-    secrets.get(&key).ok_or(Denied::Unknown).and_then(|secret| open(&secret, id, word, now))
+    secrets.get(&key).ok_or(Denied::UnknownToken).and_then(|secret| check_secret(&secret, id, token_secret, now))
 }
 
-fn open(secret: &Secret, id: &str, word: &str, now: Timestamp) -> Result<(), Denied> {
+fn check_secret(secret: &Secret, id: &str, token_secret: &str, now: Timestamp) -> Result<(), Denied> {
     let data = |key: &str| secret.data.as_ref()?.get(key).map(|ByteString(bytes)| bytes.as_slice());
     let is_token = secret.type_.as_deref() == Some(SECRET_TYPE)
         && secret.metadata.deletion_timestamp.is_none()
         && data("token-id") == Some(id.as_bytes())
-        && data("token-secret").is_some_and(|known| are_equal(known, word.as_bytes()));
-    // A time that cannot be read is a time that has passed.
-    let is_over = data("expiration").is_some_and(|time| {
+        && data("token-secret").is_some_and(|known| are_equal(known, token_secret.as_bytes()));
+    // A time that cannot be parsed counts as passed.
+    let is_expired = data("expiration").is_some_and(|time| {
         let end = std::str::from_utf8(time).ok().and_then(|time| time.trim().parse::<Timestamp>().ok());
         end.is_none_or(|end| end <= now)
     });
-    match (is_token, is_over, data("usage-bootstrap-authentication")) {
-        (false, ..) => Err(Denied::Unknown),
+    match (is_token, is_expired, data("usage-bootstrap-authentication")) {
+        (false, ..) => Err(Denied::UnknownToken),
         (true, true, _) => Err(Denied::Expired),
         (true, false, Some(b"true")) => Ok(()),
-        (true, false, _) => Err(Denied::OtherUse),
+        (true, false, _) => Err(Denied::WrongUsage),
     }
 }

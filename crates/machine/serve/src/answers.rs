@@ -1,4 +1,4 @@
-//! Everything that may be asked for, encoded before it is.
+//! Answers: the configs of all pools in every version, encoded before they are requested.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,86 +14,86 @@ use seaworthy_ignition::Version;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::content::Dish;
+use crate::servable_config::ServableConfig;
 
-/// One body, and what names it.
+/// One body, and its entity tag.
 #[derive(Clone, Debug)]
-pub struct Encoded {
+pub struct EncodedBody {
     /// The bytes.
     pub body: Bytes,
-    /// Changes whenever they do.
+    /// The `ETag`: changes whenever the bytes do.
     pub tag: HeaderValue,
 }
 
 /// One config in one version.
 #[derive(Debug)]
 pub struct Answer {
-    plain: Encoded,
-    /// Packed when somebody asks for it first: few do.
-    packed: OnceLock<Encoded>,
+    plain: EncodedBody,
+    /// Compressed at the first request for it: few clients ask for it.
+    gzip: OnceLock<EncodedBody>,
 }
 
 impl Answer {
-    /// An answer of these bytes.
+    /// An answer with this body.
     pub fn new(body: Vec<u8>) -> Answer {
         let hex: String = digest(&SHA256, &body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Answer { plain: Encoded { body: body.into(), tag: tag(&hex) }, packed: OnceLock::new() }
+        Answer { plain: EncodedBody { body: body.into(), tag: tag(&hex) }, gzip: OnceLock::new() }
     }
 
-    /// As it is.
-    pub fn plain(&self) -> &Encoded {
+    /// The body without compression.
+    pub fn plain(&self) -> &EncodedBody {
         &self.plain
     }
 
-    /// As gzip.
-    pub fn packed(&self) -> &Encoded {
-        self.packed.get_or_init(|| {
+    /// The body compressed with gzip.
+    pub fn gzip(&self) -> &EncodedBody {
+        self.gzip.get_or_init(|| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
             // Writing to memory does not fail; if it did, the plain bytes would still be a right answer.
-            let packed = encoder.write_all(&self.plain.body).and_then(|()| encoder.finish());
-            let Ok(packed) = packed else { return self.plain.clone() };
+            let compressed = encoder.write_all(&self.plain.body).and_then(|()| encoder.finish());
+            let Ok(compressed) = compressed else { return self.plain.clone() };
             let name = self.plain.tag.to_str().unwrap_or_default().trim_matches('"');
-            Encoded { body: packed.into(), tag: tag(&format!("{name}-gzip")) }
+            EncodedBody { body: compressed.into(), tag: tag(&format!("{name}-gzip")) }
         })
     }
 }
 
 fn tag(name: &str) -> HeaderValue {
-    // Hexadecimal digits and a word are always a header's value.
+    // Hexadecimal digits and a suffix are always a valid header value.
     HeaderValue::from_str(&format!("\"{name}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// One pool's config in every version, each an answer or the reason why there is none.
+/// One pool's config in every version: an answer, or the reason why there is none.
 #[derive(Debug)]
 pub struct Answers {
     by_version: [Result<Answer, String>; Version::WRITABLE.len()],
-    made: Instant,
+    created: Instant,
     is_missing: bool,
 }
 
 impl Answers {
-    /// What a function gives for each version.
+    /// The result of `serve` for each version.
     pub fn of(serve: impl Fn(Version) -> Result<Vec<u8>, String>) -> Answers {
         let by_version = Version::WRITABLE.map(|version| serve(version).map(Answer::new));
-        Answers { by_version, made: Instant::now(), is_missing: false }
+        Answers { by_version, created: Instant::now(), is_missing: false }
     }
 
     /// A MachineConfig in every version.
-    pub fn of_dish(dish: &Dish) -> Answers {
-        Answers::of(|version| dish.serve(version).map_err(|refusal| refusal.to_string()))
+    pub fn of_config(config: &ServableConfig) -> Answers {
+        Answers::of(|version| config.serve(version).map_err(|error| error.to_string()))
     }
 
-    /// No version can be had.
+    /// No version can be served.
     pub fn refused(reason: &str) -> Answers {
         Answers::of(|_| Err(reason.to_owned()))
     }
 
-    /// There is nothing where it should be.
+    /// The config does not exist.
     pub fn missing(reason: &str) -> Answers {
         Answers { is_missing: true, ..Answers::refused(reason) }
     }
 
-    /// Whether there is nothing, rather than something wrong.
+    /// Whether the config does not exist, rather than being invalid.
     pub fn is_missing(&self) -> bool {
         self.is_missing
     }
@@ -106,57 +106,57 @@ impl Answers {
         }
     }
 
-    /// How long ago they were made.
+    /// Time since they were built.
     pub fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.made)
+        now.saturating_duration_since(self.created)
     }
 
-    /// Why not even the newest version can be had.
+    /// Why not even the newest version can be served.
     pub fn refusal(&self) -> Option<&str> {
         self.get(Version::INTERNAL).err()
     }
 }
 
-/// The answers of all pools at one moment.
-pub type Pools = BTreeMap<String, Arc<Answers>>;
+/// The answers of all pools, by name.
+pub type PoolAnswers = BTreeMap<String, Arc<Answers>>;
 
-/// Where the answers lie. Whoever makes them puts all of them down at once; whoever gives them out takes what lies there.
+/// The current answers of all pools. A source replaces all of them at once; the endpoint reads them.
 #[derive(Debug, Default)]
-pub struct Shelf {
-    pools: watch::Sender<Option<Arc<Pools>>>,
-    /// Since when that cannot be reached which the answers are made of.
-    away: Mutex<Option<Instant>>,
+pub struct AnswerStore {
+    pools: watch::Sender<Option<Arc<PoolAnswers>>>,
+    /// Since when the source of answers is unreachable.
+    unreachable_since: Mutex<Option<Instant>>,
 }
 
-impl Shelf {
-    /// Puts these answers in the place of the former ones.
-    pub fn put(&self, pools: Pools) {
+impl AnswerStore {
+    /// Replaces all answers.
+    pub fn publish(&self, pools: PoolAnswers) {
         self.pools.send_replace(Some(Arc::new(pools)));
     }
 
-    /// What lies there; nothing until something was put down for the first time.
-    pub fn take(&self) -> Option<Arc<Pools>> {
+    /// The current answers; `None` until they are published for the first time.
+    pub fn current(&self) -> Option<Arc<PoolAnswers>> {
         self.pools.borrow().clone()
     }
 
-    /// Notes whether the source of answers could be reached when it was last tried.
-    pub fn tried(&self, is_reached: bool) {
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        *away = if is_reached { None } else { Some(away.unwrap_or_else(Instant::now)) };
+    /// Records whether the source of answers was reachable when it was last tried.
+    pub fn record_attempt(&self, is_reachable: bool) {
+        let mut since = self.unreachable_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = if is_reachable { None } else { Some(since.unwrap_or_else(Instant::now)) };
     }
 
-    /// How long the source of answers has been out of reach.
-    pub fn away(&self, now: Instant) -> Duration {
-        let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        away.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    /// How long the source of answers has been unreachable.
+    pub fn unreachable_for(&self, now: Instant) -> Duration {
+        let since = *self.unreachable_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
-    /// Waits until what lies there is as it should be.
-    pub async fn until(&self, is_right: impl Fn(&Pools) -> bool) -> Arc<Pools> {
+    /// Waits until the answers meet a condition.
+    pub async fn wait_until(&self, is_met: impl Fn(&PoolAnswers) -> bool) -> Arc<PoolAnswers> {
         let mut changes = self.pools.subscribe();
         loop {
             let pools = changes.borrow_and_update().clone();
-            match pools.filter(|pools| is_right(pools)) {
+            match pools.filter(|pools| is_met(pools)) {
                 Some(pools) => return pools,
                 // The sender lives in self, so waiting cannot fail.
                 None => drop(changes.changed().await),

@@ -1,33 +1,35 @@
-//! The endpoint's certificate: read from files, and again when they change.
+//! [`Certificates`]: the endpoint's certificate, read from files, and again when they change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
-use seaworthy_listen::tls::Part;
+use seaworthy_listen::tls::TlsInput;
 use seaworthy_listen::{Keypair, TlsError, tls};
 
-/// Where the certificate lies, and whose clients are known.
+/// The files of the certificate and of the client CA.
 #[derive(Clone, Debug)]
-pub struct Files {
-    /// The certificate, with what leads from it to its authority.
+pub struct CertificateFiles {
+    /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Its private key.
     pub key: PathBuf,
-    /// Who vouches for clients; without it none is known by a certificate.
-    pub clients: Option<PathBuf>,
+    /// The client CA; without it no client is authenticated by a certificate.
+    pub client_ca: Option<PathBuf>,
 }
 
-impl Files {
-    /// Those that something is read from, with the options that name them.
-    fn named(&self, part: Part) -> String {
+impl CertificateFiles {
+    /// The files of an input, with the options that name them.
+    fn named(&self, input: TlsInput) -> String {
         let (certificate, key) = (self.certificate.display(), self.key.display());
-        match (part, &self.clients) {
-            (Part::Certificate, _) => format!("--cert {certificate}"),
-            (Part::Key, _) => format!("--key {key}"),
-            (Part::Clients, Some(clients)) => format!("--client-ca {}", clients.display()),
-            (Part::Keypair | Part::Versions | Part::Clients, _) => format!("--cert {certificate} and --key {key}"),
+        match (input, &self.client_ca) {
+            (TlsInput::Certificate, _) => format!("--cert {certificate}"),
+            (TlsInput::Key, _) => format!("--key {key}"),
+            (TlsInput::ClientCa, Some(client_ca)) => format!("--client-ca {}", client_ca.display()),
+            (TlsInput::Keypair | TlsInput::Versions | TlsInput::ClientCa, _) => {
+                format!("--cert {certificate} and --key {key}")
+            }
         }
     }
 }
@@ -37,92 +39,82 @@ impl Files {
 pub enum CertificateError {
     /// A file cannot be read.
     #[error("{}: cannot be read: {cause}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// What they have does not make a server.
-    #[error("{}: {cause}", files.named(cause.part))]
-    Tls {
-        /// Which.
-        files: Box<Files>,
-        /// What is wrong.
-        cause: TlsError,
-    },
+    File { path: PathBuf, cause: std::io::Error },
+    /// The files do not make a TLS configuration.
+    #[error("{}: {cause}", files.named(cause.input))]
+    Tls { files: Box<CertificateFiles>, cause: TlsError },
 }
 
-/// The certificate that is shown now.
+/// The certificate in use.
 pub struct Certificates {
-    files: Files,
+    files: CertificateFiles,
     versions: &'static [&'static SupportedProtocolVersion],
-    shown: RwLock<Shown>,
+    loaded: RwLock<Loaded>,
 }
 
-struct Shown {
-    texts: Texts,
+struct Loaded {
+    pem: PemTexts,
     config: Arc<ServerConfig>,
 }
 
 #[derive(PartialEq, Eq)]
-struct Texts {
+struct PemTexts {
     certificate: String,
     key: String,
-    clients: Option<String>,
+    client_ca: Option<String>,
 }
 
 impl Certificates {
-    /// Reads the files. `versions` are those of TLS that are spoken.
+    /// Reads the files. `versions` are the accepted versions of TLS.
     pub fn load(
-        files: Files,
+        files: CertificateFiles,
         versions: &'static [&'static SupportedProtocolVersion],
     ) -> Result<Certificates, CertificateError> {
-        let texts = Texts::read(&files)?;
-        let config = texts.config(&files, versions)?;
-        Ok(Certificates { files, versions, shown: RwLock::new(Shown { texts, config }) })
+        let pem = PemTexts::read(&files)?;
+        let config = pem.config(&files, versions)?;
+        Ok(Certificates { files, versions, loaded: RwLock::new(Loaded { pem, config }) })
     }
 
-    /// The one to shake hands with.
+    /// The TLS configuration for the next handshake.
     pub fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner).config)
+        Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).config)
     }
 
-    /// Reads the files again, and says whether there is a new certificate. The old one stays as long as a new one cannot be
+    /// Reads the files again, and returns whether they changed. The old certificate stays as long as the new one cannot be
     /// used: key and certificate are not replaced at the same moment.
     pub fn reload(&self) -> Result<bool, CertificateError> {
-        let texts = Texts::read(&self.files)?;
-        if self.shown.read().unwrap_or_else(PoisonError::into_inner).texts == texts {
+        let pem = PemTexts::read(&self.files)?;
+        if self.loaded.read().unwrap_or_else(PoisonError::into_inner).pem == pem {
             return Ok(false);
         }
-        let config = texts.config(&self.files, self.versions)?;
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown { texts, config };
+        let config = pem.config(&self.files, self.versions)?;
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Loaded { pem, config };
         Ok(true)
     }
 }
 
-impl Texts {
-    fn read(files: &Files) -> Result<Texts, CertificateError> {
+impl PemTexts {
+    fn read(files: &CertificateFiles) -> Result<PemTexts, CertificateError> {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_err(|cause| CertificateError::File { path: path.to_owned(), cause })
         };
-        Ok(Texts {
+        Ok(PemTexts {
             certificate: read(&files.certificate)?,
             key: read(&files.key)?,
-            clients: files.clients.as_deref().map(read).transpose()?,
+            client_ca: files.client_ca.as_deref().map(read).transpose()?,
         })
     }
 
     fn config(
         &self,
-        files: &Files,
+        files: &CertificateFiles,
         versions: &'static [&'static SupportedProtocolVersion],
     ) -> Result<Arc<ServerConfig>, CertificateError> {
         let keypair = Keypair { certificates: &self.certificate, key: &self.key };
-        // HTTP/2 is not spoken: a machine asks once.
-        let config = tls::config(keypair, self.clients.as_deref(), versions, &["http/1.1"]);
+        // No HTTP/2: a machine sends one request.
+        let config = tls::config(keypair, self.client_ca.as_deref(), versions, &["http/1.1"]);
         let mut config = config.map_err(|cause| CertificateError::Tls { files: Box::new(files.clone()), cause })?;
-        // Nor are sessions taken up again, for the same reason: what would be kept for that is of no use to anybody.
+        // Nor are sessions resumed, for the same reason: no client would use what is stored for that.
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(config))

@@ -1,4 +1,4 @@
-//! The kubeconfig with which a new machine's kubelet asks to join.
+//! [`Kubeconfig`]: the bootstrap kubeconfig, with which a new machine's kubelet joins the cluster.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,39 +8,40 @@ use base64::engine::general_purpose::STANDARD;
 
 /// Why there is no kubeconfig.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {cause}; the folder of the bootstrap token has the files token and ca.crt", path.display())]
-pub struct NoToken {
+#[error("{}: {cause}; the bootstrap token folder must have the files token and ca.crt", path.display())]
+pub struct TokenFolderError {
     path: PathBuf,
     cause: std::io::Error,
 }
 
-/// What makes a kubeconfig.
+/// The contents of a bootstrap kubeconfig.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kubeconfig {
-    /// Where the API server is.
+    /// URL of the API server.
     pub server: String,
-    /// Who vouches for it, as PEM.
+    /// The CA of the API server, as PEM.
     pub authority: Vec<u8>,
-    /// What the kubelet says.
+    /// The kubelet's bootstrap token.
     pub token: String,
 }
 
 impl Kubeconfig {
-    /// With what lies in the folder of the bootstrap token.
+    /// Reads the bootstrap token folder.
     ///
-    /// `authority` comes first where there is one: it is kept up to date, and what was mounted may be older.
-    pub fn of_folder(folder: &Path, server: &str, authority: Option<&[u8]>) -> Result<Kubeconfig, NoToken> {
+    /// `authority` takes precedence over `ca.crt`: it is kept up to date, and the mounted file may be older.
+    pub fn of_folder(folder: &Path, server: &str, authority: Option<&[u8]>) -> Result<Kubeconfig, TokenFolderError> {
         let read = |name: &str| {
             let path = folder.join(name);
-            std::fs::read(&path).map_err(|cause| NoToken { path, cause })
+            std::fs::read(&path).map_err(|cause| TokenFolderError { path, cause })
         };
         // A file that is being written is empty first.
         let filled = |name: &str| {
             let bytes = read(name)?.trim_ascii().to_vec();
             match bytes.is_empty() {
-                true => {
-                    Err(NoToken { path: folder.join(name), cause: Error::new(ErrorKind::InvalidData, "it is empty") })
-                }
+                true => Err(TokenFolderError {
+                    path: folder.join(name),
+                    cause: Error::new(ErrorKind::InvalidData, "it is empty"),
+                }),
                 false => Ok(bytes),
             }
         };
@@ -52,7 +53,7 @@ impl Kubeconfig {
         Ok(Kubeconfig { server: server.to_owned(), authority, token })
     }
 
-    /// The file's text.
+    /// The YAML document.
     pub fn text(&self) -> String {
         // A JSON string is a YAML one, whatever is in it.
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -67,7 +68,7 @@ impl Kubeconfig {
     }
 }
 
-/// Without the token: what can be printed is printed one day.
+/// Without the token, so that it cannot be logged.
 impl std::fmt::Debug for Kubeconfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kubeconfig").field("server", &self.server).finish_non_exhaustive()

@@ -1,45 +1,45 @@
-//! The Ignition endpoint: what a new machine is given at its first boot, and to whom.
+//! Ignition endpoint: serves new machines their pool's configuration at their first boot.
 //!
-//! Pure rooms decide, over data:
+//! Pure modules, which decide over data:
 //!
-//! - [`accept`]: which version of Ignition a client understands;
-//! - [`choice`]: which of a pool's configurations new machines get;
-//! - [`content`] and [`kubeconfig`]: what is added to it, and what it becomes in each version;
-//! - [`remote`]: that nothing in it lies elsewhere;
-//! - [`stub`]: the few lines that lead a machine here.
+//! - [`version_negotiation`]: which version of Ignition a client understands;
+//! - [`first_boot_config`]: which of a pool's configurations new machines get;
+//! - [`servable_config`] and [`kubeconfig`]: what is added to it, and its form in each version;
+//! - [`remote_reference`]: rejects configs that refer to remote content;
+//! - [`stub`]: the Ignition config that points a machine to the endpoint.
 //!
-//! The shell around them:
+//! Modules with effects:
 //!
-//! - [`answers`]: everything that may be asked for, encoded before it is;
-//! - [`cluster`] and [`bootstrap`]: where answers come from, an API or a folder;
-//! - [`access`] and [`rate`]: who gets them, and how often;
-//! - [`endpoint`]: a request in, a response out;
-//! - [`parcel`] and [`metrics`]: how a response gets there, and what is written down of it;
-//! - [`listen`] and [`certificates`]: the socket;
-//! - [`looks`] and [`token_file`]: what is read again while it runs.
+//! - [`answers`]: the answers of all pools, encoded before they are requested;
+//! - [`cluster_source`] and [`bootstrap_folder`]: the sources of answers, an API server or a folder;
+//! - [`access`] and [`rate_limits`]: who gets them, and how often;
+//! - [`endpoint`]: handles a request;
+//! - [`response_body`] and [`metrics`]: sending a response, its log line and its counters;
+//! - [`server`] and [`certificates`]: the socket;
+//! - [`periodic`] and [`token_file`]: files that are read again while the endpoint runs.
 
-pub mod accept;
 pub mod access;
 pub mod answers;
-pub mod bootstrap;
+pub mod bootstrap_folder;
 pub mod certificates;
-pub mod choice;
-pub mod cluster;
-pub mod content;
+pub mod cluster_source;
 pub mod endpoint;
+pub mod first_boot_config;
 pub mod kubeconfig;
-pub mod listen;
-pub mod looks;
 pub mod metrics;
-pub mod parcel;
-pub mod rate;
-pub mod remote;
+pub mod periodic;
+pub mod rate_limits;
+pub mod remote_reference;
+pub mod response_body;
+pub mod servable_config;
+pub mod server;
 pub mod stub;
 pub mod token_file;
+pub mod version_negotiation;
 
 pub use access::{Access, Token};
-pub use answers::{Answers, Shelf};
+pub use answers::{AnswerStore, Answers};
 pub use certificates::Certificates;
-pub use endpoint::{Endpoint, Visitor};
-pub use listen::Listening;
+pub use endpoint::{Endpoint, Peer};
 pub use metrics::Metrics;
+pub use server::EndpointServer;

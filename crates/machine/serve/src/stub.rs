@@ -1,56 +1,47 @@
-//! The few lines that lead a machine to the endpoint: given to it as user data, or burnt into its image.
+//! [`Stub`]: the Ignition config that points a machine to the endpoint, given to it as user data or written into its image.
 
 use seaworthy_ignition::{Version, data_url};
 use serde_json::{Value, json};
 
 use crate::access::Token;
 
-/// The port of the endpoint unless somebody says otherwise.
+/// The default port of the endpoint.
 pub const PORT: u16 = 22623;
 
-/// What a stub says.
+/// The contents of a stub.
 #[derive(Clone, Debug)]
 pub struct Stub<'a> {
-    /// Where the endpoint is: `host` or `host:port`.
+    /// The endpoint: `host` or `host:port`.
     pub server: &'a str,
     /// The pool that the machine will belong to.
     pub pool: &'a str,
-    /// Who vouches for the endpoint, as PEM; without it the machine's own authorities do.
+    /// The CA of the endpoint, as PEM; without it the machine's own CA certificates apply.
     pub authority: Option<&'a [u8]>,
-    /// What the machine shows at the door.
+    /// The token that the machine presents.
     pub token: Option<&'a Token>,
-    /// The version that the stub is written in.
+    /// The Ignition version of the stub.
     pub version: Version,
 }
 
-/// The oldest version that can say all of it, and the default.
+/// The default version, and the oldest one with all fields of a stub.
 ///
-/// Differs: upstream writes 3.5.0; a stub says nothing that 3.1.0 cannot, and so every Ignition since 2.3 reads it.
+/// Differs: upstream writes 3.5.0; a stub has no field that 3.1.0 lacks, and so every Ignition since 2.3 reads it.
 pub const VERSION: Version = Version::V3_1;
 
 /// Why there is no stub.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StubError {
-    /// The endpoint's place cannot be understood.
+    /// The endpoint is not a host.
     #[error(
-        "{found:?} is no host; accepted are a name or an address, with a port if it is not {PORT}: host or host:port"
+        "{found:?} is not a host; accepted are a name or an address, with a port if it is not {PORT}: host or host:port"
     )]
-    Server {
-        /// What was given.
-        found: String,
-    },
-    /// The pool's name is none.
-    #[error("{found:?} is no name of a pool; accepted are a to z, 0 to 9, - and .")]
-    Pool {
-        /// What was given.
-        found: String,
-    },
-    /// The version cannot say it.
+    Server { found: String },
+    /// The pool has no valid name.
+    #[error("{found:?} is not a pool name; accepted are a to z, 0 to 9, - and .")]
+    Pool { found: String },
+    /// The version lacks fields of a stub.
     #[error("a stub cannot be written in version {version}; accepted are {}", accepted())]
-    Version {
-        /// What was asked for.
-        version: Version,
-    },
+    Version { version: Version },
 }
 
 fn accepted() -> String {
@@ -63,7 +54,7 @@ pub fn versions() -> impl Iterator<Item = Version> {
 }
 
 impl Stub<'_> {
-    /// The config.
+    /// The Ignition config.
     pub fn config(&self) -> Result<Value, StubError> {
         if !versions().any(|version| version == self.version) {
             return Err(StubError::Version { version: self.version });
@@ -85,7 +76,7 @@ impl Stub<'_> {
     }
 }
 
-/// Whether this can be the name of a pool: what Kubernetes takes for a name, and nothing that a path gives a meaning to.
+/// Whether this can be the name of a pool: a valid Kubernetes name without a special meaning in paths.
 pub fn is_pool_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends_plainly = |byte: Option<u8>| byte.is_some_and(is_plain);

@@ -1,4 +1,4 @@
-//! The file of tokens while the endpoint runs: what is added to it counts, and what is taken out of it does not any more.
+//! [`TokenFile`]: the token file of a running endpoint. Tokens that are added to it are accepted, and removed ones revoked.
 
 use std::path::PathBuf;
 
@@ -6,56 +6,57 @@ use tracing::{info, warn};
 
 use crate::access::{Tokens, TokensError, read_tokens};
 
-/// How often in a row the file is seen without any token before that counts: one that is being written is whole by then.
-const LOOKS: u32 = 3;
+/// How often in a row the file is read without any token before all are revoked: a file that is being written is complete
+/// by then.
+const MAX_EMPTY_READS: u32 = 3;
 
-/// A file of tokens that is looked at again and again.
+/// A token file that is read periodically.
 pub struct TokenFile {
     path: PathBuf,
     tokens: Tokens,
-    /// How often in a row it was seen without any token.
-    without: u32,
-    /// What was said of it last.
-    told: Option<String>,
+    /// How often in a row it was read without any token.
+    empty_reads: u32,
+    /// The last error that was logged.
+    last_error: Option<String>,
 }
 
 impl TokenFile {
     /// The file that these tokens were read from.
     pub fn new(path: PathBuf, tokens: Tokens) -> TokenFile {
-        TokenFile { path, tokens, without: 0, told: None }
+        TokenFile { path, tokens, empty_reads: 0, last_error: None }
     }
 
-    /// Reads it again. As long as it cannot be read, the tokens that counted before still do; once it is empty or gone, and stays
-    /// so, none does.
-    pub fn look(&mut self) {
+    /// Reads the file again. While it cannot be read, the previous tokens stay valid; once it is empty or gone, and stays so,
+    /// all are revoked.
+    pub fn reload(&mut self) {
         let error = match self.read() {
             Ok(read) => {
-                (self.without, self.told) = (0, None);
+                (self.empty_reads, self.last_error) = (0, None);
                 if self.tokens.replace(read) {
-                    info!("the tokens were read again");
+                    info!("tokens reloaded");
                 }
                 return;
             }
             Err(error) => error,
         };
-        self.without = if error.is_without() { self.without + 1 } else { 0 };
-        if self.without >= LOOKS && self.tokens.replace(Vec::new()) {
-            warn!(%error, "the tokens that counted before do not any more");
+        self.empty_reads = if error.has_no_tokens() { self.empty_reads + 1 } else { 0 };
+        if self.empty_reads >= MAX_EMPTY_READS && self.tokens.replace(Vec::new()) {
+            warn!(%error, "the token file has no tokens: the previous ones are revoked");
         }
         let text = error.to_string();
-        if self.without < LOOKS && self.told.as_ref() != Some(&text) {
+        if self.empty_reads < MAX_EMPTY_READS && self.last_error.as_ref() != Some(&text) {
             match self.tokens.is_empty() {
-                true => warn!(error = text, "no token of the file counts"),
-                false => warn!(error = text, "the tokens that counted before still do"),
+                true => warn!(error = text, "cannot read the token file; no token is accepted"),
+                false => warn!(error = text, "cannot read the token file; the previous tokens stay valid"),
             }
-            self.told = Some(text);
+            self.last_error = Some(text);
         }
     }
 
     fn read(&self) -> Result<Vec<crate::Token>, TokensError> {
-        // A pipe has told what it had, and who reads it again waits for ever.
+        // A pipe was read to its end at the start: reading it again would block.
         if std::fs::metadata(&self.path).is_ok_and(|metadata| !metadata.is_file()) {
-            let (file, cause) = (self.path.display().to_string(), std::io::Error::other("it is no file any more"));
+            let (file, cause) = (self.path.display().to_string(), std::io::Error::other("not a regular file any more"));
             return Err(TokensError::File { file, cause });
         }
         read_tokens(&self.path)

@@ -1,10 +1,10 @@
-//! The process of the controllers: the list of operators, which of them run, and how the process starts and stops.
+//! The controllers process: the list of operators, the selection of those that run, and start and stop of the process.
 //!
 //! A new operator is a crate beside this one and a row in [`operators`].
 
+pub mod operator_selection;
 pub mod operators;
 pub mod process;
-pub mod selection;
 
-pub use operators::Options;
-pub use selection::Selection;
+pub use operator_selection::OperatorSelection;
+pub use operators::OperatorOptions;

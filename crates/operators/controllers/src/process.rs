@@ -1,4 +1,4 @@
-//! The process: leader election, probes, one supervisor for each operator, and an orderly stop.
+//! The controllers process: leader election, probes, one supervisor for each operator, and an orderly stop.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,15 +11,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 use kube::{Api, Client};
 use seaworthy_listen::{bind, probes};
-use seaworthy_machineconfig::cluster::{Blocked, blocked};
+use seaworthy_machineconfig::cluster::{ClusterError, call_error};
 use seaworthy_machineconfig::context::build;
 use seaworthy_runtime::{
-    Availability, Campaign, Clock, Definitions, Leadership, Metrics, Operator, OperatorContext, Parts, Terms, install,
-    operator,
+    Availability, Clock, Definitions, EnabledControllers, LeaderElector, Leadership, LeaseTimings, Metrics, Operator,
+    OperatorContext, install, operator,
 };
 use tokio::net::TcpListener;
 
-use crate::selection::Selection;
+use crate::operator_selection::OperatorSelection;
 
 /// The lease that the leader holds.
 pub const LEASE: &str = "seaworthy-controllers";
@@ -27,38 +27,35 @@ pub const LEASE: &str = "seaworthy-controllers";
 /// How long releasing the lease may take when the process stops.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// Holds the lease for as long as it is polled, for a process without an election: later ones wait for it.
+/// Holds the lease for as long as it is polled, for a process without an election: processes with one wait for it.
 pub async fn hold_lease(client: Client, namespace: &str, identity: &str) {
-    seaworthy_runtime::leadership::hold(client, namespace, LEASE, identity).await;
+    seaworthy_runtime::leadership::hold_lease(client, namespace, LEASE, identity).await;
 }
 
-/// How the process runs.
-pub struct Settings {
-    /// Which operators run.
-    pub selection: Selection,
-    /// Where probes and metrics are served.
+pub struct ProcessOptions {
+    pub selection: OperatorSelection,
+    /// The address of probes and metrics.
     pub probes: Option<SocketAddr>,
-    /// Whether the cluster is shared with other processes of this kind.
-    pub elects: bool,
+    /// Whether other processes of this kind may run on the cluster, so that one is elected.
+    pub elects_leader: bool,
     /// Whether the definitions of the selected operators are installed.
-    pub installs: bool,
+    pub installs_definitions: bool,
     /// The name of this process in the lease.
     pub identity: String,
     /// The namespace of the lease, and of what operators store for themselves.
     pub namespace: String,
-    /// The clock of the operators.
     pub clock: Clock,
     pub metrics: Arc<Metrics>,
 }
 
-impl Settings {
-    /// All operators in a namespace, by the system's clock, with an election and without probes.
-    pub fn new(namespace: &str) -> Settings {
-        Settings {
-            selection: Selection::all(),
+impl ProcessOptions {
+    /// All operators in a namespace, with the system's clock, with an election and without probes.
+    pub fn new(namespace: &str) -> ProcessOptions {
+        ProcessOptions {
+            selection: OperatorSelection::all(),
             probes: None,
-            elects: true,
-            installs: false,
+            elects_leader: true,
+            installs_definitions: false,
             identity: identity(),
             namespace: namespace.to_owned(),
             clock: Arc::new(Timestamp::now),
@@ -67,22 +64,22 @@ impl Settings {
     }
 }
 
-/// A process that can start: its cluster answers, its address is bound.
-pub struct Prepared {
+/// A process that can start: its cluster is reachable, its address is bound.
+pub struct PreparedProcess {
     client: Client,
-    operators: Vec<(Box<dyn Operator>, Parts)>,
-    settings: Settings,
+    operators: Vec<(Box<dyn Operator>, EnabledControllers)>,
+    options: ProcessOptions,
     probes: Option<TcpListener>,
 }
 
-impl Prepared {
-    /// Where probes are served, with the port that was chosen for 0.
+impl PreparedProcess {
+    /// The address of the probes, with the port that was chosen for 0.
     pub fn probes_address(&self) -> Option<SocketAddr> {
         self.probes.as_ref()?.local_addr().ok()
     }
 }
 
-/// Checks the cluster, installs definitions if that was asked for, and binds the address of the probes.
+/// Checks the cluster, installs definitions if the options request it, and binds the address of the probes.
 ///
 /// # Errors
 ///
@@ -90,37 +87,38 @@ impl Prepared {
 pub async fn prepare(
     client: Client,
     operators: Vec<Box<dyn Operator>>,
-    settings: Settings,
-) -> Result<Prepared, Blocked> {
+    options: ProcessOptions,
+) -> Result<PreparedProcess, ClusterError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = api.list_metadata(&ListParams::default().limit(1)).await;
-    found.map_err(|error| blocked("list CustomResourceDefinitions", &error))?;
-    let selected: Vec<(Box<dyn Operator>, Parts)> = operators
+    found.map_err(|error| call_error("list CustomResourceDefinitions", &error))?;
+    let selected: Vec<(Box<dyn Operator>, EnabledControllers)> = operators
         .into_iter()
         .filter_map(|operator| {
-            let parts = settings.selection.parts(operator.name())?;
-            Some((operator, parts))
+            let enabled = options.selection.enabled_controllers(operator.name())?;
+            Some((operator, enabled))
         })
         .collect();
-    if settings.installs {
+    if options.installs_definitions {
         let wanted: Vec<_> = selected.iter().flat_map(|(operator, _)| operator.definitions()).collect();
-        install::install(&client, &wanted, &settings.namespace).await
+        install::install(&client, &wanted, &options.namespace).await
     } else {
-        install::namespace(&client, &settings.namespace).await
+        install::namespace(&client, &options.namespace).await
     }
-    .map_err(|error| Blocked(error.to_string()))?;
-    let probes = match settings.probes {
+    .map_err(|error| ClusterError(error.to_string()))?;
+    let probes = match options.probes {
         None => None,
         Some(address) => {
             let listener = bind(address).await;
-            let listener = listener.map_err(|error| Blocked(format!("--metrics {address}: cannot listen: {error}")))?;
+            let listener =
+                listener.map_err(|error| ClusterError(format!("--metrics {address}: cannot listen: {error}")))?;
             if let Ok(address) = listener.local_addr() {
                 tracing::info!(%address, "serving probes");
             }
             Some(listener)
         }
     };
-    Ok(Prepared { client, operators: selected, settings, probes })
+    Ok(PreparedProcess { client, operators: selected, options, probes })
 }
 
 /// Runs the operators until `stop` ends.
@@ -128,15 +126,15 @@ pub async fn prepare(
 /// # Errors
 ///
 /// If leadership is lost: then the process has to end, since what is in flight may have missed it.
-pub async fn run(prepared: Prepared, stop: impl Future<Output = ()>) -> Result<(), Blocked> {
-    let Prepared { client, operators, settings, probes } = prepared;
-    let Settings { elects, identity, namespace, clock, metrics, .. } = settings;
-    let mut leadership = Leadership::alone();
-    let mut campaign = None;
-    if elects {
-        let (own, shared) = Campaign::new(client.clone(), &namespace, LEASE, &identity, Terms::default());
+pub async fn run(prepared: PreparedProcess, stop: impl Future<Output = ()>) -> Result<(), ClusterError> {
+    let PreparedProcess { client, operators, options, probes } = prepared;
+    let ProcessOptions { elects_leader, identity, namespace, clock, metrics, .. } = options;
+    let mut leadership = Leadership::always();
+    let mut elector = None;
+    if elects_leader {
+        let (own, shared) = LeaderElector::new(client.clone(), &namespace, LEASE, &identity, LeaseTimings::default());
         leadership = shared;
-        campaign = Some(own);
+        elector = Some(own);
     }
     let names = operators.iter().map(|(operator, _)| operator.name());
     let availability = Availability::new(names, Arc::clone(&metrics));
@@ -156,18 +154,18 @@ pub async fn run(prepared: Prepared, stop: impl Future<Output = ()>) -> Result<(
         () = stop => Ok(()),
         () = supervise_all(&operators, &context, &availability) => Ok(()),
         () = async { leadership.acquired().await; leadership.lost().await } => Err(lost(&namespace)),
-        () = async { match &mut campaign {
-            Some(campaign) => campaign.run().await,
+        () = async { match &mut elector {
+            Some(elector) => elector.run().await,
             None => std::future::pending().await,
         } } => Err(lost(&namespace)),
         () = async { match probes {
             Some(probes) => probes.await,
             None => std::future::pending().await,
-        } } => Err(Blocked("probes are no longer served: the listener failed; start the process again".to_owned())),
-        () = log_leadership(&leadership, elects) => Ok(()),
+        } } => Err(ClusterError("probes are no longer served: the listener failed; start the process again".to_owned())),
+        () = log_leadership(&leadership, elects_leader) => Ok(()),
     };
-    if let Some(mut campaign) = campaign {
-        match tokio::time::timeout(RELEASE_TIMEOUT, campaign.resign()).await {
+    if let Some(mut elector) = elector {
+        match tokio::time::timeout(RELEASE_TIMEOUT, elector.release()).await {
             Ok(Ok(())) => tracing::info!(lease = LEASE, "lease released"),
             Ok(Err(error)) => tracing::warn!(%error, "cannot release the lease; it expires in 15 s"),
             Err(_) => tracing::warn!("cannot release the lease in time; it expires in 15 s"),
@@ -176,36 +174,36 @@ pub async fn run(prepared: Prepared, stop: impl Future<Output = ()>) -> Result<(
     outcome
 }
 
-/// Supervises every operator by itself, for as long as it is polled.
+/// Runs one supervisor for each operator, for as long as it is polled.
 pub async fn supervise_all(
-    operators: &[(Box<dyn Operator>, Parts)],
+    operators: &[(Box<dyn Operator>, EnabledControllers)],
     context: &OperatorContext,
     availability: &Availability,
 ) {
     let served = Definitions::default();
     let supervisors = operators
         .iter()
-        .map(|(operator, parts)| operator::supervise(&**operator, parts, context, &served, availability));
+        .map(|(operator, enabled)| operator::supervise(&**operator, enabled, context, &served, availability));
     tokio::join!(served.run(&context.client), join_all(supervisors));
 }
 
-/// Logs when this process leads, and never ends.
-async fn log_leadership(leadership: &Leadership, elects: bool) {
-    if elects && !leadership.holds() {
+/// Logs when this process starts to lead. Never returns.
+async fn log_leadership(leadership: &Leadership, elects_leader: bool) {
+    if elects_leader && !leadership.holds() {
         tracing::info!(
             lease = LEASE,
-            "waiting for the lease; while another process holds it, this one stands by (`kubectl get lease -A` shows the holder)"
+            "waiting for the lease; standby while another process holds it (`kubectl get lease -A` shows the holder)"
         );
     }
     leadership.acquired().await;
-    tracing::info!("leading: the controllers run");
+    tracing::info!("controllers running");
     std::future::pending().await
 }
 
-fn lost(namespace: &str) -> Blocked {
-    Blocked(format!(
-        "the lease {namespace}/{LEASE} is lost: another process leads now, or the server did not answer in time; this one ends, \
-         so that two never act at once. Start it again"
+fn lost(namespace: &str) -> ClusterError {
+    ClusterError(format!(
+        "lost the lease {namespace}/{LEASE}: another process leads now, or the API server did not respond in time; this process \
+         exits, so that two never act at once. Start it again"
     ))
 }
 

@@ -1,6 +1,6 @@
-//! The parts of Seaworthy that run in a cluster.
+//! Components: the programs of Seaworthy that run in a cluster.
 
-/// A part of Seaworthy with rights and pods of its own.
+/// A program of Seaworthy with rights and pods of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// Renders, rolls out, drains.
@@ -12,7 +12,6 @@ pub enum Component {
 }
 
 impl Component {
-    /// All of them.
     pub const ALL: [Component; 3] = [Component::Controllers, Component::Server, Component::Daemon];
 
     /// The subcommand that runs it.
@@ -24,7 +23,7 @@ impl Component {
         }
     }
 
-    /// The name of its objects.
+    /// The name of its objects in the cluster.
     pub fn name(self) -> &'static str {
         match self {
             Component::Controllers => "seaworthy-controllers",
@@ -33,7 +32,7 @@ impl Component {
         }
     }
 
-    /// Whom the API server takes it for. Daemons are their nodes, so they have no name of their own.
+    /// Its user name for the API server. Daemons act as their nodes, so they have none of their own.
     pub fn user(self, namespace: &str) -> Option<String> {
         (self != Component::Daemon).then(|| format!("system:serviceaccount:{namespace}:{}", self.name()))
     }

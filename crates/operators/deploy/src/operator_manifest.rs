@@ -1,4 +1,4 @@
-//! What one operator needs in a cluster, given by the operator itself: definitions, rights, admission policies.
+//! Operator manifests: the definitions, rights and admission policies that one operator needs in a cluster.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;

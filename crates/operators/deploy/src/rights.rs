@@ -1,4 +1,4 @@
-//! Rights of each component: what its code does, and nothing else. Those of the controllers are the sum of what the operators ask for.
+//! Rights of each component: what its code does, and nothing else. Those of the controllers are the sum of the operators' rights.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::component::Component;
 use crate::operator_manifest::OperatorManifest;
 use crate::rule::{READ, named_rule, rule};
 
-const MACHINES: &str = "machineconfiguration.openshift.io";
-const OPERATOR: &str = "operator.openshift.io";
+const MACHINE_CONFIG_GROUP: &str = "machineconfiguration.openshift.io";
+const OPERATOR_GROUP: &str = "operator.openshift.io";
 
 /// The account, roles and bindings of a component.
 pub fn of(component: Component, namespace: &str, operators: &[OperatorManifest]) -> Vec<Value> {
@@ -61,23 +61,23 @@ fn cluster_rules(component: Component, namespace: &str, operators: &[OperatorMan
     match component {
         Component::Controllers => {
             let common = [
-                // Which operators can run.
+                // To find out which operators can run.
                 rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "watch"]),
                 named_rule("", &["namespaces"], &[namespace], &["get"]),
             ];
             common.into_iter().chain(operators.iter().flat_map(|operator| operator.cluster_rules.clone())).collect()
         }
         Component::Server => {
-            vec![rule(MACHINES, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ)]
+            vec![rule(MACHINE_CONFIG_GROUP, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ)]
         }
         Component::Daemon => vec![
-            // Nodes have these of their own where there is a node authorizer; a policy keeps each to itself.
+            // Nodes have these of their own where there is a node authorizer; a policy limits each to its own Node.
             rule("", &["nodes"], &["get", "list", "watch", "patch"]),
-            // Which rendered one a node needs is in its order, so there is no list.
-            rule(MACHINES, &["machineconfigs"], &["get"]),
-            // Certificates and the pull secret, which go around configurations.
-            named_rule(MACHINES, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
-            named_rule(OPERATOR, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
+            // The rendered MachineConfig that a node needs is named in its order, so no list is needed.
+            rule(MACHINE_CONFIG_GROUP, &["machineconfigs"], &["get"]),
+            // Certificates and the pull secret, which do not pass through rendered MachineConfigs.
+            named_rule(MACHINE_CONFIG_GROUP, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
+            named_rule(OPERATOR_GROUP, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
         ],
     }
 }

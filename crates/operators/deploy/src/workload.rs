@@ -1,48 +1,48 @@
-//! The pods of each component.
+//! Workloads: the Deployment and DaemonSets of the components.
 
 use serde_json::{Value, json};
 
-use crate::Settings;
+use crate::DeploymentOptions;
 use crate::component::Component;
 
 /// The port of probes and metrics.
-const PROBES: u16 = 8080;
-/// The port that machines are told to boot from.
-const ENDPOINT: u16 = 22623;
-/// Its port of probes and metrics: it is in the machine's own network, where the usual one may be somebody else's.
-const ENDPOINT_PROBES: u16 = 22625;
-/// Where the image has the program.
-const PROGRAM: &str = "/usr/bin/seaworthy";
-/// Where the daemon's pod brings the program on the machine, so that it runs with the machine's own root.
-const ON_MACHINE: &str = "/var/lib/seaworthy/bin";
-/// How long a pod of the daemon may take to finish what it is at. Compat: as long as the upstream's.
-const FINISH: u32 = 600;
-/// Somebody who owns nothing.
-const NOBODY: u32 = 65534;
+const PROBES_PORT: u16 = 8080;
+/// The port of the Ignition endpoint.
+const ENDPOINT_PORT: u16 = 22623;
+/// The endpoint's port of probes and metrics: it is in the host network, where the usual one may be in use.
+const ENDPOINT_PROBES_PORT: u16 = 22625;
+/// The program in the image.
+const PROGRAM_PATH: &str = "/usr/bin/seaworthy";
+/// The folder on the machine that the daemon's pod copies the program to, so that it runs with the machine's own root.
+const HOST_PROGRAM_FOLDER: &str = "/var/lib/seaworthy/bin";
+/// How long a pod of the daemon may take to finish an update step, in seconds. Compat: as long as the upstream's.
+const TERMINATION_GRACE_SECONDS: u32 = 600;
+/// The user `nobody`.
+const NOBODY_UID: u32 = 65534;
 
 /// The workloads of a component.
-pub fn of(component: Component, settings: &Settings) -> Vec<Value> {
+pub fn of(component: Component, options: &DeploymentOptions) -> Vec<Value> {
     match component {
-        Component::Controllers => vec![controllers(settings)],
-        // The server needs to know the address that it hands out.
-        Component::Server => settings.apiserver_url.iter().map(|url| server(settings, url)).collect(),
-        Component::Daemon => vec![daemon(settings)],
+        Component::Controllers => vec![controllers(options)],
+        // The server passes this address to new machines.
+        Component::Server => options.apiserver_url.iter().map(|url| server(options, url)).collect(),
+        Component::Daemon => vec![daemon(options)],
     }
 }
 
-fn controllers(settings: &Settings) -> Value {
+fn controllers(options: &DeploymentOptions) -> Value {
     let name = Component::Controllers.name();
-    let metrics = format!("[::]:{PROBES}");
-    let arguments = ["controllers", "--namespace", &settings.namespace, "--metrics", &metrics, "--log-format", "json"];
-    let probe = |path: &str| json!({"httpGet": {"path": path, "port": PROBES}});
+    let metrics = format!("[::]:{PROBES_PORT}");
+    let arguments = ["controllers", "--namespace", &options.namespace, "--metrics", &metrics, "--log-format", "json"];
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": PROBES_PORT}});
     let container = json!({
         "name": "controllers",
-        "image": settings.image,
-        "command": [PROGRAM],
+        "image": options.image,
+        "command": [PROGRAM_PATH],
         "args": arguments,
-        // Its own node is the last one of a pool that it drains.
+        // The controllers update the node that they run on last.
         "env": [node_name()],
-        "ports": [{"name": "metrics", "containerPort": PROBES}],
+        "ports": [{"name": "metrics", "containerPort": PROBES_PORT}],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),
         "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
@@ -62,26 +62,26 @@ fn controllers(settings: &Settings) -> Value {
         }]}},
         "containers": [container],
     });
-    // One works, the other takes over within seconds.
-    let mut object = workload("Deployment", name, settings, spec);
+    // One leads, the other takes over within seconds.
+    let mut object = workload("Deployment", name, options, spec);
     object["spec"]["replicas"] = json!(2);
     object
 }
 
-fn server(settings: &Settings, url: &str) -> Value {
+fn server(options: &DeploymentOptions, url: &str) -> Value {
     let name = Component::Server.name();
-    let metrics = format!("[::]:{ENDPOINT_PROBES}");
-    let probe = |path: &str| json!({"httpGet": {"path": path, "port": ENDPOINT_PROBES}});
+    let metrics = format!("[::]:{ENDPOINT_PROBES_PORT}");
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": ENDPOINT_PROBES_PORT}});
     let container = json!({
         "name": "server",
-        "image": settings.image,
-        "command": [PROGRAM],
+        "image": options.image,
+        "command": [PROGRAM_PATH],
         "args": [
-            "server", "--apiserver-url", url, "--namespace", settings.namespace, "--metrics", metrics, "--log-format", "json",
+            "server", "--apiserver-url", url, "--namespace", options.namespace, "--metrics", metrics, "--log-format", "json",
         ],
         "ports": [
-            {"name": "ignition", "containerPort": ENDPOINT, "hostPort": ENDPOINT},
-            {"name": "metrics", "containerPort": ENDPOINT_PROBES, "hostPort": ENDPOINT_PROBES},
+            {"name": "ignition", "containerPort": ENDPOINT_PORT, "hostPort": ENDPOINT_PORT},
+            {"name": "metrics", "containerPort": ENDPOINT_PROBES_PORT, "hostPort": ENDPOINT_PROBES_PORT},
         ],
         "livenessProbe": probe("/healthz"),
         "readinessProbe": probe("/readyz"),
@@ -98,7 +98,7 @@ fn server(settings: &Settings, url: &str) -> Value {
         "serviceAccountName": name,
         "priorityClassName": "system-cluster-critical",
         "securityContext": nobody(),
-        // New machines find it at the addresses of the control plane, before they know of any network in the cluster.
+        // New machines reach it at the addresses of the control plane, before they are part of the cluster network.
         "hostNetwork": true,
         "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
         "tolerations": [control_plane_taint()],
@@ -108,19 +108,19 @@ fn server(settings: &Settings, url: &str) -> Value {
             secret("bootstrap-token", "seaworthy-bootstrap-token"),
         ],
     });
-    workload("DaemonSet", name, settings, spec)
+    workload("DaemonSet", name, options, spec)
 }
 
-fn daemon(settings: &Settings) -> Value {
+fn daemon(options: &DeploymentOptions) -> Value {
     let name = Component::Daemon.name();
     let root = json!({"name": "root", "mountPath": "/host", "mountPropagation": "HostToContainer"});
-    // A program that runs cannot be overwritten, but its name can be given to another.
-    let bring = format!(
-        "mkdir -p /host{ON_MACHINE} && cp {PROGRAM} /host{ON_MACHINE}/seaworthy.new && \
-         mv -f /host{ON_MACHINE}/seaworthy.new /host{ON_MACHINE}/seaworthy"
+    // A running program cannot be overwritten, but another file can be renamed to its path.
+    let install = format!(
+        "mkdir -p /host{HOST_PROGRAM_FOLDER} && cp {PROGRAM_PATH} /host{HOST_PROGRAM_FOLDER}/seaworthy.new && \
+         mv -f /host{HOST_PROGRAM_FOLDER}/seaworthy.new /host{HOST_PROGRAM_FOLDER}/seaworthy"
     );
-    let program = format!("{ON_MACHINE}/seaworthy");
-    let arguments = ["--node-name", "$(NODE_NAME)", "--kubeconfig", &settings.node_kubeconfig, "--log-format", "json"];
+    let program = format!("{HOST_PROGRAM_FOLDER}/seaworthy");
+    let arguments = ["--node-name", "$(NODE_NAME)", "--kubeconfig", &options.node_kubeconfig, "--log-format", "json"];
     let mut command = vec!["chroot", "/host", &program, "daemon"];
     command.extend(arguments);
     let spec = json!({
@@ -132,17 +132,17 @@ fn daemon(settings: &Settings) -> Value {
         "hostNetwork": true,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
-        "terminationGracePeriodSeconds": FINISH,
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         "initContainers": [{
-            "name": "bring",
-            "image": settings.image,
-            "command": ["sh", "-c", bring],
+            "name": "install-program",
+            "image": options.image,
+            "command": ["sh", "-c", install],
             "securityContext": {"privileged": true, "runAsUser": 0, "runAsNonRoot": false},
             "volumeMounts": [root],
         }],
         "containers": [{
             "name": "daemon",
-            "image": settings.image,
+            "image": options.image,
             "command": command,
             "env": [node_name()],
             "resources": {"requests": {"cpu": "10m", "memory": "25Mi"}},
@@ -151,16 +151,16 @@ fn daemon(settings: &Settings) -> Value {
         }],
         "volumes": [{"name": "root", "hostPath": {"path": "/", "type": "Directory"}}],
     });
-    let mut object = workload("DaemonSet", name, settings, spec);
+    let mut object = workload("DaemonSet", name, options, spec);
     object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}});
     object
 }
 
-fn workload(kind: &str, name: &str, settings: &Settings, spec: Value) -> Value {
+fn workload(kind: &str, name: &str, options: &DeploymentOptions, spec: Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": settings.namespace, "labels": labels(name)},
+        "metadata": {"name": name, "namespace": options.namespace, "labels": labels(name)},
         "spec": {
             "selector": {"matchLabels": labels(name)},
             "template": {"metadata": {"labels": labels(name)}, "spec": spec},
@@ -183,9 +183,9 @@ fn control_plane_taint() -> Value {
 fn nobody() -> Value {
     json!({
         "runAsNonRoot": true,
-        "runAsUser": NOBODY,
-        "runAsGroup": NOBODY,
-        "fsGroup": NOBODY,
+        "runAsUser": NOBODY_UID,
+        "runAsGroup": NOBODY_UID,
+        "fsGroup": NOBODY_UID,
         "seccompProfile": {"type": "RuntimeDefault"},
     })
 }

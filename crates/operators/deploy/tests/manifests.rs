@@ -1,12 +1,12 @@
-//! What is deployed, and what is not.
+//! Deployment manifests: which objects are deployed, in which order, with which rights.
 #![allow(clippy::unwrap_used)]
 
 use seaworthy_controllers::operators::manifests;
-use seaworthy_deploy::{Component, Settings};
+use seaworthy_deploy::{Component, DeploymentOptions};
 use serde_json::Value;
 
-fn settings(components: &[Component]) -> Settings {
-    Settings {
+fn options(components: &[Component]) -> DeploymentOptions {
+    DeploymentOptions {
         namespace: "ours".to_owned(),
         image: "registry.example.com/seaworthy:1".to_owned(),
         apiserver_url: Some("https://api.example.com:6443".to_owned()),
@@ -15,8 +15,8 @@ fn settings(components: &[Component]) -> Settings {
     }
 }
 
-fn objects(settings: &Settings) -> Vec<Value> {
-    seaworthy_deploy::objects(settings, &manifests(&settings.namespace))
+fn objects(options: &DeploymentOptions) -> Vec<Value> {
+    seaworthy_deploy::objects(options, &manifests(&options.namespace))
 }
 
 fn names(objects: &[Value], kind: &str) -> Vec<String> {
@@ -26,7 +26,7 @@ fn names(objects: &[Value], kind: &str) -> Vec<String> {
 
 #[test]
 fn everything_is_deployed_in_an_order_that_can_be_applied() {
-    let objects = objects(&settings(&Component::ALL));
+    let objects = objects(&options(&Component::ALL));
     let kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     let first = |kind: &str| kinds.iter().position(|found| *found == kind).unwrap();
     let last = |kind: &str| kinds.iter().rposition(|found| *found == kind).unwrap();
@@ -39,10 +39,10 @@ fn everything_is_deployed_in_an_order_that_can_be_applied() {
 }
 
 #[test]
-fn endpoint_is_left_out_where_it_has_no_address_to_give() {
-    let mut settings = settings(&Component::ALL);
-    settings.apiserver_url = None;
-    let objects = objects(&settings);
+fn endpoint_is_left_out_without_an_api_server_url() {
+    let mut options = options(&Component::ALL);
+    options.apiserver_url = None;
+    let objects = objects(&options);
     assert_eq!(names(&objects, "DaemonSet"), ["seaworthy-daemon"]);
     assert!(!names(&objects, "ServiceAccount").contains(&"seaworthy-server".to_owned()));
 }
@@ -50,7 +50,7 @@ fn endpoint_is_left_out_where_it_has_no_address_to_give() {
 #[test]
 fn only_machines_with_daemons_need_privileged_pods() {
     let level = |components: &[Component]| {
-        objects(&settings(components))[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].clone()
+        objects(&options(components))[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].clone()
     };
     assert_eq!(level(&[Component::Controllers]), "restricted");
     assert_eq!(level(&[Component::Controllers, Component::Server]), "privileged");
@@ -59,7 +59,7 @@ fn only_machines_with_daemons_need_privileged_pods() {
 
 #[test]
 fn no_right_is_for_everything() {
-    for object in objects(&settings(&Component::ALL)) {
+    for object in objects(&options(&Component::ALL)) {
         for rule in object["rules"].as_array().into_iter().flatten() {
             let words = ["apiGroups", "resources", "verbs"].map(|key| rule[key].as_array().unwrap().clone());
             assert!(words.iter().flatten().all(|word| word != "*"), "{}: {rule}", object["metadata"]["name"]);
@@ -69,18 +69,18 @@ fn no_right_is_for_everything() {
 }
 
 #[test]
-fn events_are_told_where_those_about_the_cluster_are_kept_and_nowhere_else() {
-    let all = objects(&settings(&Component::ALL));
-    let tells = |object: &&Value| object["rules"].to_string().contains("events.k8s.io");
+fn events_are_written_to_the_default_namespace_and_to_no_other() {
+    let all = objects(&options(&Component::ALL));
+    let writes_events = |object: &&Value| object["rules"].to_string().contains("events.k8s.io");
     let found: Vec<(&str, &str)> = all
         .iter()
-        .filter(tells)
+        .filter(writes_events)
         .map(|role| (role["kind"].as_str().unwrap(), role["metadata"]["namespace"].as_str().unwrap_or_default()))
         .collect();
     assert_eq!(found, [("Role", "default"); 3]);
     // In a namespace that has rights of ours anyway there is one role of a name.
     for namespace in ["default", "kube-system"] {
-        let all = objects(&Settings { namespace: namespace.to_owned(), ..settings(&Component::ALL) });
+        let all = objects(&DeploymentOptions { namespace: namespace.to_owned(), ..options(&Component::ALL) });
         let roles = all.iter().filter(|object| object["kind"] == "Role");
         let mut names: Vec<String> = roles.map(|role| role["metadata"].to_string()).collect();
         let count = names.len();
@@ -91,8 +91,8 @@ fn events_are_told_where_those_about_the_cluster_are_kept_and_nowhere_else() {
 }
 
 #[test]
-fn namespace_and_image_are_the_ones_that_were_asked_for() {
-    for object in objects(&settings(&Component::ALL)) {
+fn namespace_and_image_are_the_given_ones() {
+    for object in objects(&options(&Component::ALL)) {
         let namespace = object["metadata"]["namespace"].as_str();
         assert!(matches!(namespace, None | Some("ours" | "kube-system" | "default")), "{object}");
         let pod = &object["spec"]["template"]["spec"];

@@ -1,7 +1,7 @@
-//! Of a Node what the controllers want to know: who it is, what was said to it and by it, and whether it can be relied on.
+//! Cached nodes: the part of a Node that the controllers read. Identity, labels, annotations, taints and conditions.
 //!
-//! That is a tenth of what there is. The rest (images, capacities, volumes, heartbeats) is never made into anything, and a
-//! cache of ten thousand is as much smaller.
+//! That is a tenth of a Node. The rest (images, capacities, volumes, heartbeats) is never deserialized, and a cache of ten
+//! thousand nodes is as much smaller.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,30 +15,30 @@ use seaworthy_api::machineconfiguration::GROUP;
 use seaworthy_api::meta::Pairs;
 use seaworthy_api::text::Text;
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
-use seaworthy_plan::fleet::Observed;
+use seaworthy_plan::fleet::NodeObject;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::shared_texts::SharedTexts;
+use crate::text_interner::TextInterner;
 
-/// A Node as the controllers see it. It is written by patches only, never as a whole.
+/// The part of a Node that the controllers read. Nodes are written by patches only, never as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(from = "Shown")]
+#[serde(from = "ParsedNode")]
 pub struct CachedNode {
-    /// Without labels and annotations, which are beside it.
+    /// Without labels and annotations, which are fields of their own.
     metadata: ObjectMeta,
-    labels: List,
-    annotations: List,
+    labels: PairList,
+    annotations: PairList,
     spec: Spec,
     conditions: Vec<Condition>,
 }
 
 /// Pairs by key. Most nodes have the same keys and many of the same values, which are kept once for all of them.
-type List = Box<[(Text, Text)]>;
+type PairList = Box<[(Text, Text)]>;
 
-/// A Node, as far as it is read.
+/// The fields of a Node that are deserialized.
 #[derive(Deserialize)]
-struct Shown {
+struct ParsedNode {
     #[serde(default)]
     metadata: Metadata,
     #[serde(default)]
@@ -59,9 +59,9 @@ struct Metadata {
     #[serde(default)]
     creation_timestamp: Option<Time>,
     #[serde(default, deserialize_with = "labels")]
-    labels: List,
+    labels: PairList,
     #[serde(default, deserialize_with = "annotations")]
-    annotations: List,
+    annotations: PairList,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -89,42 +89,38 @@ struct Condition {
 }
 
 impl CachedNode {
-    /// A reference to a Node.
-    pub fn referred(metadata: ObjectMeta) -> CachedNode {
+    /// A node of which only the metadata are known.
+    pub fn of_metadata(metadata: ObjectMeta) -> CachedNode {
         CachedNode { metadata, ..CachedNode::default() }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    // As methods of the type itself, so that nobody asks the metadata, which have none.
-    /// Its labels.
+    // Methods of the type itself hide those of the metadata, which have no labels and annotations.
     pub fn labels(&self) -> Pairs<'_> {
         Pairs::List(&self.labels)
     }
 
-    /// Its annotations.
     pub fn annotations(&self) -> Pairs<'_> {
         Pairs::List(&self.annotations)
     }
 
-    /// The value of an annotation.
     pub fn annotation(&self, key: Annotation) -> Option<&str> {
         self.annotations().get(key.as_str())
     }
 
-    /// What the roll-out looks at. Heartbeats are not among it.
-    pub fn seen(&self) -> impl PartialEq {
+    /// The fields that the roll-out decides on, to compare. Heartbeats are not among them.
+    pub fn rollout_fields(&self) -> impl PartialEq {
         let conditions = self.conditions().map(|(type_, status, _)| (type_, status));
         let CachedNode { metadata, labels, annotations, spec, .. } = self;
         (labels, annotations, &metadata.uid, &spec.taints, spec.unschedulable, conditions.collect::<Vec<_>>())
     }
 }
 
-impl From<Shown> for CachedNode {
-    fn from(Shown { metadata, spec, status }: Shown) -> CachedNode {
+impl From<ParsedNode> for CachedNode {
+    fn from(ParsedNode { metadata, spec, status }: ParsedNode) -> CachedNode {
         let Metadata { name, uid, resource_version, creation_timestamp, labels, annotations } = metadata;
         CachedNode {
             metadata: ObjectMeta { name, uid, resource_version, creation_timestamp, ..ObjectMeta::default() },
@@ -136,38 +132,39 @@ impl From<Shown> for CachedNode {
     }
 }
 
-/// Whether an annotation is one of ours. When an order was given is for those who estimate how long the next will take.
-fn is_looked_at(key: &str) -> bool {
+/// Whether a decision reads this annotation. The time of the last order is read by the forecast only, from whole Nodes.
+fn is_relevant(key: &str) -> bool {
     let is_ours = key.split_once('/').is_some_and(|(group, _)| [GROUP, seaworthy::GROUP].contains(&group));
-    is_ours && key != seaworthy::annotation::ORDERED.as_str()
+    let unread = [seaworthy::annotation::LAST_ORDER, seaworthy::annotation::FORMER_LAST_ORDER];
+    is_ours && unread.iter().all(|annotation| annotation.as_str() != key)
 }
 
-fn labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<List, D::Error> {
-    deserializer.deserialize_any(Reader { what: "labels", is_wanted: |_| true })
+fn labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PairList, D::Error> {
+    deserializer.deserialize_any(PairsVisitor { what: "labels", is_wanted: |_| true })
 }
 
-fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<List, D::Error> {
-    deserializer.deserialize_any(Reader { what: "annotations", is_wanted: is_looked_at })
+fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PairList, D::Error> {
+    deserializer.deserialize_any(PairsVisitor { what: "annotations", is_wanted: is_relevant })
 }
 
-/// Reads pairs into a list by key, and those that are not wanted into nothing.
-struct Reader {
+/// Reads the wanted pairs into a list sorted by key.
+struct PairsVisitor {
     what: &'static str,
     is_wanted: fn(&str) -> bool,
 }
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = List;
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = PairList;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.what)
     }
 
-    fn visit_unit<E: Error>(self) -> Result<List, E> {
-        Ok(List::default())
+    fn visit_unit<E: Error>(self) -> Result<PairList, E> {
+        Ok(PairList::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PairList, A::Error> {
         let mut pairs = Vec::with_capacity(16);
         while let Some(key) = map.next_key::<Text>()? {
             if (self.is_wanted)(&key) {
@@ -181,16 +178,16 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Shares what many machines say alike.
-pub fn slim() -> impl Fn(&mut CachedNode) + Send + Sync {
-    let texts = SharedTexts::default();
+/// Shares the texts that many nodes have in common.
+pub fn share_texts() -> impl Fn(&mut CachedNode) + Send + Sync {
+    let texts = TextInterner::default();
     move |CachedNode { labels, annotations, conditions, .. }| {
         let pairs = labels.iter_mut().chain(annotations).flat_map(|(key, value)| [key, value]);
-        texts.share(pairs.chain(conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.status])));
+        texts.intern(pairs.chain(conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.status])));
     }
 }
 
-impl Observed for CachedNode {
+impl NodeObject for CachedNode {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -212,8 +209,8 @@ impl Observed for CachedNode {
     }
 
     fn conditions(&self) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)> {
-        let shown = |found: &'_ Condition| found.last_transition_time.as_ref().map(|time| time.0);
-        self.conditions.iter().map(move |found| (&*found.type_, &*found.status, shown(found)))
+        let since = |found: &'_ Condition| found.last_transition_time.as_ref().map(|time| time.0);
+        self.conditions.iter().map(move |found| (&*found.type_, &*found.status, since(found)))
     }
 }
 
@@ -257,7 +254,7 @@ mod tests {
     use super::*;
 
     fn node() -> Value {
-        // Every annotation that a view has a field for, and one that is nobody's here.
+        // Every annotation that a view has a field for, and a foreign one.
         let keys = [
             annotation::STATE,
             annotation::REASON,
@@ -288,43 +285,43 @@ mod tests {
         })
     }
 
-    fn machine(node: Value) -> CachedNode {
+    fn cached(node: Value) -> CachedNode {
         serde_json::from_value(node).unwrap()
     }
 
     #[test]
-    fn machine_looks_as_its_node_does() {
+    fn view_of_a_cached_node_equals_that_of_its_node() {
         let whole: Node = serde_json::from_value(node()).unwrap();
-        let mut slimmed = machine(node());
-        slim()(&mut slimmed);
+        let mut shared = cached(node());
+        share_texts()(&mut shared);
         let shown = |view: NodeView<'_>| format!("{view:?}");
-        assert_eq!(shown(NodeView::of(&slimmed, None)), shown(NodeView::of(&whole, None)));
-        assert_eq!(slimmed.annotations.len(), 14);
-        assert!(slimmed.annotations.is_sorted() && slimmed.labels.is_sorted());
+        assert_eq!(shown(NodeView::of(&shared, None)), shown(NodeView::of(&whole, None)));
+        assert_eq!(shared.annotations.len(), 14);
+        assert!(shared.annotations.is_sorted() && shared.labels.is_sorted());
         let mut ordered = node();
-        ordered["metadata"]["annotations"][seaworthy::annotation::ORDERED.as_str()] = "1 x".into();
-        assert_eq!(machine(ordered).annotation(seaworthy::annotation::ORDERED), None);
+        ordered["metadata"]["annotations"][seaworthy::annotation::LAST_ORDER.as_str()] = "1 x".into();
+        assert_eq!(cached(ordered).annotation(seaworthy::annotation::LAST_ORDER), None);
     }
 
     #[test]
     fn bare_node_and_one_with_nulls_are_read() {
-        let bare = machine(json!({"metadata": {"name": "bare"}, "spec": null}));
+        let bare = cached(json!({"metadata": {"name": "bare"}, "spec": null}));
         let nulls =
             json!({"metadata": {"name": "bare", "labels": null, "annotations": null}, "status": {"conditions": null}});
-        let nulls = machine(nulls);
-        assert!(bare.seen() == nulls.seen());
-        let said =
+        let nulls = cached(nulls);
+        assert!(bare.rollout_fields() == nulls.rollout_fields());
+        let error =
             serde_json::from_value::<CachedNode>(json!({"metadata": {"labels": {"a": 1}}})).unwrap_err().to_string();
-        assert!(said.contains("expected a string"), "{said}");
+        assert!(error.contains("expected a string"), "{error}");
     }
 
     #[test]
-    fn machines_share_what_they_say_alike() {
-        let slim = slim();
+    fn nodes_share_equal_texts() {
+        let share = share_texts();
         let [one, other] = ["a", "b"].map(|name| {
-            let mut machine = machine(node());
+            let mut machine = cached(node());
             machine.metadata.name = Some(name.to_owned());
-            slim(&mut machine);
+            share(&mut machine);
             machine
         });
         let is_shared = |one: &Text, other: &Text| Arc::ptr_eq(one.as_arc(), other.as_arc());
@@ -335,13 +332,13 @@ mod tests {
     }
 
     #[test]
-    fn heartbeat_is_not_seen_and_everything_that_counts_is() {
-        let before = machine(node());
-        let is_seen = |path: &str, value: Value| {
+    fn rollout_fields_leave_out_heartbeats_and_have_everything_that_counts() {
+        let before = cached(node());
+        let is_compared = |path: &str, value: Value| {
             let mut node = node();
             *node.pointer_mut(path).unwrap() = value;
-            let after = machine(node);
-            before.seen() != after.seen()
+            let after = cached(node);
+            before.rollout_fields() != after.rollout_fields()
         };
         for (path, value) in [
             ("/metadata/resourceVersion", json!("8")),
@@ -349,7 +346,7 @@ mod tests {
             ("/status/images", json!([{"names": ["i"]}])),
             ("/status/conditions/0/lastTransitionTime", json!("2026-01-01T00:00:05Z")),
         ] {
-            assert!(!is_seen(path, value), "{path}");
+            assert!(!is_compared(path, value), "{path}");
         }
         for (path, value) in [
             ("/metadata/uid", json!("v")),
@@ -359,7 +356,7 @@ mod tests {
             ("/spec/taints/0/effect", json!("NoExecute")),
             ("/status/conditions/0/status", json!("True")),
         ] {
-            assert!(is_seen(path, value), "{path}");
+            assert!(is_compared(path, value), "{path}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the controllers see of the cluster: one cache per kind, shared by all of them.
+//! Caches: one for each kind, shared by all controllers.
 
 use std::sync::Arc;
 
@@ -10,26 +10,21 @@ use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Cache, CacheSet};
 
 use crate::cached_node::{self, CachedNode};
-use crate::shared_texts::SharedTexts;
+use crate::text_interner::TextInterner;
 
 /// One cache per kind. Cloning shares them.
 #[derive(Clone)]
 pub struct Caches {
-    /// MachineConfigs: sources, generated and rendered ones.
+    /// Sources, generated and rendered ones.
     pub machine_configs: Arc<Cache<MachineConfig>>,
-    /// Pools.
     pub pools: Arc<Cache<MachineConfigPool>>,
-    /// KubeletConfigs.
     pub kubelet_configs: Arc<Cache<KubeletConfig>>,
-    /// ContainerRuntimeConfigs.
     pub container_runtime_configs: Arc<Cache<ContainerRuntimeConfig>>,
-    /// The cluster's ControllerConfig.
     pub controller_configs: Arc<Cache<ControllerConfig>>,
-    /// Nodes.
     pub nodes: Arc<Cache<CachedNode>>,
-    /// How far each node is.
+    /// The progress of each node.
     pub machine_config_nodes: Arc<Cache<MachineConfigNode>>,
-    /// What a drain has to respect.
+    /// Limits of drains.
     pub disruption_budgets: Arc<Cache<PodDisruptionBudget>>,
 }
 
@@ -41,8 +36,8 @@ impl Default for Caches {
             kubelet_configs: Arc::default(),
             container_runtime_configs: Arc::default(),
             controller_configs: Arc::default(),
-            nodes: Arc::new(Cache::slimmed(cached_node::slim())),
-            machine_config_nodes: Arc::new(Cache::slimmed(machine_config_node())),
+            nodes: Arc::new(Cache::with_transform(cached_node::share_texts())),
+            machine_config_nodes: Arc::new(Cache::with_transform(share_condition_texts())),
             disruption_budgets: Arc::default(),
         }
     }
@@ -68,20 +63,20 @@ impl Caches {
         self.machine_configs.filter(|machine_config| !is_rendered(machine_config))
     }
 
-    /// The rendered MachineConfigs.
     pub fn rendered(&self) -> Vec<Arc<MachineConfig>> {
         self.machine_configs.filter(is_rendered)
     }
 }
 
-/// The conditions of ten thousand nodes say a few hundred things: each is kept once.
-fn machine_config_node() -> impl Fn(&mut MachineConfigNode) + Send + Sync {
-    let texts = SharedTexts::default();
+/// The conditions of ten thousand nodes have a few hundred distinct texts: each is kept once.
+fn share_condition_texts() -> impl Fn(&mut MachineConfigNode) + Send + Sync {
+    let texts = TextInterner::default();
     move |object| {
         let conditions = object.status.as_mut().and_then(|status| status.conditions.as_mut());
         let Some(conditions) = conditions else { return };
         conditions.shrink_to_fit();
-        let said = conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.reason, &mut found.message]);
-        texts.share(said);
+        let condition_texts =
+            conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.reason, &mut found.message]);
+        texts.intern(condition_texts);
     }
 }

@@ -1,4 +1,4 @@
-//! The context of every controller: caches, client, leadership, metrics and clock.
+//! Context: the caches, client, leadership, metrics and clock that all controllers share.
 
 use std::sync::Arc;
 
@@ -8,40 +8,36 @@ use kube::Client;
 use seaworthy_runtime::{Applier, Leadership, Metrics, OperatorContext};
 
 use crate::caches::Caches;
-use crate::render::targets::Targets;
+use crate::render::pool_targets::PoolTargets;
 
 pub use seaworthy_runtime::Clock;
 
 /// The context of every controller. Cloning shares it.
 #[derive(Clone)]
 pub struct Context {
-    /// What is known of the cluster.
     pub caches: Caches,
-    /// The client, for what is read at the moment of acting.
+    /// For reads that must not come from a cache.
     pub client: Client,
-    /// Whether this process may act.
+    /// Whether this process may write.
     pub leadership: Leadership,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// The time.
     pub clock: Clock,
-    /// The build of this program: marks what it has made.
+    /// The build of this program: an annotation on what it generates.
     pub build: Arc<str>,
-    /// What pools should target.
-    pub targets: Targets,
+    pub targets: PoolTargets,
 }
 
 impl Context {
-    /// For a process that has the cluster behind `client` to itself, by the system's clock.
+    /// For a process that has the cluster to itself, with the system's clock.
     pub fn new(client: Client) -> Context {
         Context {
             caches: Caches::default(),
             client,
-            leadership: Leadership::alone(),
+            leadership: Leadership::always(),
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
             build: build().into(),
-            targets: Targets::default(),
+            targets: PoolTargets::default(),
         }
     }
 
@@ -54,29 +50,28 @@ impl Context {
             metrics: Arc::clone(&process.metrics),
             clock: Arc::clone(&process.clock),
             build: Arc::clone(&process.build),
-            targets: Targets::default(),
+            targets: PoolTargets::default(),
         }
     }
 
-    /// Writes of the controller with this name.
+    /// The applier of the controller with this name.
     pub fn applier(&self, controller: &'static str) -> Applier {
         let (leadership, metrics) = (self.leadership.clone(), Arc::clone(&self.metrics));
         Applier::new(self.client.clone(), controller, leadership, metrics, self.caches.set())
     }
 
-    /// The time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// The time as conditions have it: to the second.
+    /// The time as in conditions: to the second.
     pub fn time(&self) -> Time {
         let now = self.now();
         Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
 }
 
-/// The build of this program, as it marks what it has made.
+/// The build of this program, as it annotates what it generates.
 pub fn build() -> String {
     format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))
 }

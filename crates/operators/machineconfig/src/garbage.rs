@@ -1,4 +1,4 @@
-//! The garbage controller: deletes rendered MachineConfigs that nothing uses, and keeps those in use from being deleted.
+//! Garbage controller: deletes rendered MachineConfigs that nothing uses, and blocks the deletion of those in use.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +8,9 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::rendering::garbage::{self, Limits};
+use seaworthy_plan::rendering::garbage::{self, RetentionLimits};
 use seaworthy_plan::rendering::is_rendered;
-use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Controller, Queue, Requeue, WriteError};
 
 use crate::cached_node::CachedNode;
 use crate::context::Context;
@@ -18,18 +18,17 @@ use crate::context::Context;
 /// The shortest time between two decisions: nothing is urgent here, and every change of a node is a reason to decide.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Deletes what is no longer used.
 pub struct GarbageController {
     context: Context,
     applier: Applier,
     /// The uids of those whose blocked deletion was announced.
     announced: Mutex<BTreeSet<String>>,
-    limits: Limits,
+    limits: RetentionLimits,
 }
 
 impl GarbageController {
-    /// The controller and the queue that the caches feed. There is one thing to look at, so the key says nothing.
-    pub fn new(context: &Context, limits: Limits) -> (Self, Arc<Queue<()>>) {
+    /// The controller and the queue that the caches feed. There is one decision for all objects, so the key is `()`.
+    pub fn new(context: &Context, limits: RetentionLimits) -> (Self, Arc<Queue<()>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let mark = Arc::clone(&queue);
@@ -70,7 +69,7 @@ impl Controller for GarbageController {
     type Error = WriteError;
     const NAME: &'static str = "seaworthy-garbage";
 
-    async fn reconcile(&self, (): &()) -> Result<Next, WriteError> {
+    async fn reconcile(&self, (): &()) -> Result<Requeue, WriteError> {
         let caches = &self.context.caches;
         let rendered = caches.rendered();
         let (nodes, pools, progress) = (caches.nodes.all(), caches.pools.all(), caches.machine_config_nodes.all());
@@ -94,6 +93,6 @@ impl Controller for GarbageController {
         let held = decision.report.held.iter().filter_map(|(name, _)| uid(name)).collect();
         *self.announced.lock().unwrap_or_else(PoisonError::into_inner) = held;
         performed.result()?;
-        Ok(Next { recheck: decision.recheck, rest: MIN_INTERVAL })
+        Ok(Requeue { recheck: decision.recheck, min_interval: MIN_INTERVAL })
     }
 }

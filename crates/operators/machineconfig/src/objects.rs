@@ -1,62 +1,61 @@
-//! Objects of any kind, as manifests have them: what commands write on a user's behalf.
+//! Objects: applies, creates and deletes manifests of any kind, for commands.
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::cluster::{Blocked, blocked};
+use crate::cluster::{ClusterError, call_error};
 
-/// Who applies, for the server.
-const MANAGER: &str = "seaworthy";
+const FIELD_MANAGER: &str = "seaworthy";
 
-/// Applies a manifest, whoever had its fields before.
+/// Applies a manifest, and takes over its fields from other field managers.
 ///
 /// # Errors
 ///
-/// If it is none, or the cluster refuses it.
-pub async fn apply(client: &Client, manifest: &Value) -> Result<(), Blocked> {
-    let (api, name, what) = place(client, manifest)?;
-    let params = PatchParams::apply(MANAGER).force();
+/// If it is no manifest, or the cluster refuses it.
+pub async fn apply(client: &Client, manifest: &Value) -> Result<(), ClusterError> {
+    let (api, name, what) = api_of(client, manifest)?;
+    let params = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(&name, &params, &Patch::Apply(manifest)).await;
-    applied.map(drop).map_err(|error| blocked(&format!("apply {what}"), &error))
+    applied.map(drop).map_err(|error| call_error(&format!("apply {what}"), &error))
 }
 
-/// Creates what a manifest describes, unless it is there already, however it looks.
+/// Creates the object of a manifest, unless it exists in any form.
 ///
 /// # Errors
 ///
-/// If it is none, or the cluster refuses it.
-pub async fn create(client: &Client, manifest: &Value) -> Result<(), Blocked> {
-    let (api, _, what) = place(client, manifest)?;
+/// If it is no manifest, or the cluster refuses it.
+pub async fn create(client: &Client, manifest: &Value) -> Result<(), ClusterError> {
+    let (api, _, what) = api_of(client, manifest)?;
     let object: DynamicObject =
-        serde_json::from_value(manifest.clone()).map_err(|error| Blocked(format!("{what}: {error}")))?;
+        serde_json::from_value(manifest.clone()).map_err(|error| ClusterError(format!("{what}: {error}")))?;
     match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        made => made.map(drop).map_err(|error| blocked(&format!("create {what}"), &error)),
+        made => made.map(drop).map_err(|error| call_error(&format!("create {what}"), &error)),
     }
 }
 
-/// Deletes what a manifest describes; what is gone already is fine.
+/// Deletes the object of a manifest, if it exists.
 ///
 /// # Errors
 ///
-/// If it is none, or the cluster refuses it.
-pub async fn delete(client: &Client, manifest: &Value) -> Result<(), Blocked> {
-    let (api, name, what) = place(client, manifest)?;
+/// If it is no manifest, or the cluster refuses it.
+pub async fn delete(client: &Client, manifest: &Value) -> Result<(), ClusterError> {
+    let (api, name, what) = api_of(client, manifest)?;
     match api.delete(&name, &DeleteParams::default()).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        gone => gone.map(drop).map_err(|error| blocked(&format!("delete {what}"), &error)),
+        gone => gone.map(drop).map_err(|error| call_error(&format!("delete {what}"), &error)),
     }
 }
 
-/// Where an object is, its name, and what it is called in messages.
-fn place(client: &Client, manifest: &Value) -> Result<(Api<DynamicObject>, String, String), Blocked> {
+/// The API of an object, its name, and its kind and name for messages.
+fn api_of(client: &Client, manifest: &Value) -> Result<(Api<DynamicObject>, String, String), ClusterError> {
     let text = |path: &str| manifest.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let types = TypeMeta { api_version: text("/apiVersion"), kind: text("/kind") };
     let (name, namespace) = (text("/metadata/name"), text("/metadata/namespace"));
     let what = format!("{} {name}", types.kind);
-    let kind = GroupVersionKind::try_from(&types).map_err(|error| Blocked(format!("{what}: {error}")))?;
+    let kind = GroupVersionKind::try_from(&types).map_err(|error| ClusterError(format!("{what}: {error}")))?;
     let resource = ApiResource::from_gvk(&kind);
     let api = match namespace.as_str() {
         "" => Api::all_with(client.clone(), &resource),

@@ -1,4 +1,4 @@
-//! The machineconfig operator: MachineConfigs, pools, KubeletConfigs and ContainerRuntimeConfigs, from objects to nodes.
+//! The machineconfig operator: its options, definitions and controllers.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use seaworthy_api::machineconfiguration::{self, ContainerRuntimeConfig, KubeletC
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
-use seaworthy_plan::rendering::garbage::Limits;
+use seaworthy_plan::rendering::garbage::RetentionLimits;
 use seaworthy_runtime::install::InstallError;
 use seaworthy_runtime::operator::ControllersResult;
-use seaworthy_runtime::{Controller, Instance, Operator, OperatorContext, Parts, Queue, worker};
+use seaworthy_runtime::{Controller, EnabledControllers, Operator, OperatorContext, OperatorInstance, Queue, worker};
 
 use crate::base::BaseController;
 use crate::base::deleted_pools::DeletedPools;
@@ -24,8 +24,8 @@ use crate::render::RenderController;
 use crate::render::snapshots::ClusterSnapshots;
 use crate::rights;
 use crate::rollout::RolloutController;
+use crate::rollout::active_drains::ActiveDrains;
 use crate::rollout::drain::DrainController;
-use crate::rollout::drains::Drains;
 use crate::settings::SettingsController;
 
 /// The platform's own MachineConfigs and pools, and their protection.
@@ -46,37 +46,35 @@ pub const NAMESPACE: &str = "seaworthy-system";
 
 /// Options of the operator.
 #[derive(Clone)]
-pub struct Options {
-    /// Which parts run.
-    pub parts: Parts,
-    /// Where remote content may come from.
+pub struct MachineConfigOptions {
+    pub controllers: EnabledControllers,
+    /// The hosts that remote content may come from.
     pub remote: Policy,
-    /// What the base is generated from.
     pub templates: Arc<Templates>,
     /// How much history of rendered MachineConfigs is kept.
-    pub limits: Limits,
+    pub limits: RetentionLimits,
     pub namespace: String,
     /// The node that this process runs on, if it runs in the cluster.
     pub own_node: Option<String>,
 }
 
-impl Default for Options {
+impl Default for MachineConfigOptions {
     fn default() -> Self {
-        Options {
-            parts: Parts::All,
+        MachineConfigOptions {
+            controllers: EnabledControllers::All,
             remote: Policy::default(),
             templates: Arc::default(),
-            limits: Limits::default(),
+            limits: RetentionLimits::default(),
             namespace: NAMESPACE.to_owned(),
             own_node: None,
         }
     }
 }
 
-/// The operator. Its options' parts and namespace are those of the process that runs it.
+/// The operator. Controllers and namespace of its options are replaced by those of the process that runs it.
 #[derive(Clone, Default)]
 pub struct MachineConfigOperator {
-    pub options: Options,
+    pub options: MachineConfigOptions,
 }
 
 impl Operator for MachineConfigOperator {
@@ -88,7 +86,7 @@ impl Operator for MachineConfigOperator {
         "renders MachineConfigs for pools and rolls them out to nodes"
     }
 
-    fn parts(&self) -> &'static [&'static str] {
+    fn controller_names(&self) -> &'static [&'static str] {
         &[BASE, KUBELET, CONTAINER_RUNTIME, RENDER, ROLLOUT, GARBAGE]
     }
 
@@ -105,11 +103,14 @@ impl Operator for MachineConfigOperator {
         }
     }
 
-    fn start(&self, context: &OperatorContext, parts: &Parts) -> Instance {
+    fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance {
         let context_of_run = Context::of(context);
         let namespace = context.namespace.as_ref().to_owned();
-        let options = Options { parts: parts.clone(), namespace, ..self.options.clone() };
-        Instance { caches: context_of_run.caches.set(), controllers: controllers(context_of_run, options).boxed() }
+        let options = MachineConfigOptions { controllers: enabled.clone(), namespace, ..self.options.clone() };
+        OperatorInstance {
+            caches: context_of_run.caches.set(),
+            controllers: controllers(context_of_run, options).boxed(),
+        }
     }
 }
 
@@ -131,8 +132,8 @@ pub async fn install(client: &Client, namespace: &str) -> Result<(), InstallErro
 ///
 /// # Errors
 ///
-/// If what it keeps in the cluster cannot be read.
-pub async fn run(context: Context, options: Options) -> ControllersResult {
+/// If its snapshots or saved pools cannot be read from the cluster.
+pub async fn run(context: Context, options: MachineConfigOptions) -> ControllersResult {
     let leadership = context.leadership.clone();
     // Caches are filled while another process leads, so that taking over takes no time.
     let caches = context.caches.set().run(&context.client);
@@ -156,38 +157,38 @@ impl Drop for ClearMetrics {
     }
 }
 
-async fn controllers(context: Context, options: Options) -> ControllersResult {
+async fn controllers(context: Context, options: MachineConfigOptions) -> ControllersResult {
     let _metrics = ClearMetrics(context.metrics.set());
     let snapshots = Arc::new(ClusterSnapshots::load(&context.client, &options.namespace).await?);
     let mut running = Vec::new();
-    let has = |part: &str| options.parts.contains(part);
-    if has(BASE) {
+    let is_enabled = |name: &str| options.controllers.contains(name);
+    if is_enabled(BASE) {
         let (controller, queue) = ProtectionController::new(&context);
         running.push(work(&context, controller, queue));
         let deleted_pools = DeletedPools::load(&context.client, &options.namespace).await?;
         let (controller, queue) = BaseController::new(&context, options.templates, deleted_pools);
         running.push(work(&context, controller, queue));
     }
-    if has(KUBELET) {
+    if is_enabled(KUBELET) {
         let (controller, queue) = SettingsController::<KubeletConfig>::new(&context);
         running.push(work(&context, controller, queue));
     }
-    if has(CONTAINER_RUNTIME) {
+    if is_enabled(CONTAINER_RUNTIME) {
         let (controller, queue) = SettingsController::<ContainerRuntimeConfig>::new(&context);
         running.push(work(&context, controller, queue));
     }
-    if has(RENDER) {
+    if is_enabled(RENDER) {
         let (controller, queue) = RenderController::new(&context, snapshots, options.remote);
         running.push(work(&context, controller, queue));
     }
-    if has(ROLLOUT) {
-        let drains = Drains::default();
+    if is_enabled(ROLLOUT) {
+        let drains = ActiveDrains::default();
         let (controller, rollout) = RolloutController::new(&context, drains.clone(), options.own_node);
         running.push(work(&context, controller, Arc::clone(&rollout)));
         let (controller, queue) = DrainController::new(&context, drains, rollout);
         running.push(work(&context, controller, queue));
     }
-    if has(GARBAGE) {
+    if is_enabled(GARBAGE) {
         let (controller, queue) = GarbageController::new(&context, options.limits);
         running.push(work(&context, controller, queue));
     }

@@ -1,4 +1,4 @@
-//! What a pool's target does not have yet: whoever asks right after a change must not be told that all is done.
+//! Pending renders: what a pool's target does not contain yet, so that a status right after a change does not report success.
 
 use std::sync::Arc;
 
@@ -6,48 +6,48 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
 use seaworthy_plan::history::pin;
-use seaworthy_plan::history::revision::{Became, SourceChange, changes, revisions};
+use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
 use seaworthy_plan::rendering::condition;
 
-use seaworthy_plan::rendering::choice::{selected, unready};
+use seaworthy_plan::rendering::choice::{missing_input, selected};
 use seaworthy_plan::rendering::{is_rendered, targeted};
 
+use crate::cluster_state::ClusterState;
 use crate::render::render_pool::digests;
-use crate::world::World;
 
-/// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held,
-/// on its way out, or says itself why it cannot be rendered.
-pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<String> {
+/// What is still to be rendered for a pool, as a message. `None` for a pool that is pinned, being deleted, or whose condition
+/// reports why it cannot be rendered. Contents are compared only where `build` rendered the target.
+pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) -> Option<String> {
     if pool.metadata.deletion_timestamp.is_some() || pin::name(pool).is_some() || condition::reason(pool).is_some() {
         return None;
     }
     let target = targeted(pool)?;
     let sources: Vec<Arc<MachineConfig>> =
-        world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+        cluster.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
     let inputs = selected(pool, &sources);
-    let controller_config = world.controller_config().map(|found| &**found);
-    let is_there = |name: &str| world.machine_config(name).is_some();
-    let (kubelet, runtime) = (&world.kubelet_configs, &world.container_runtime_configs);
-    let unready = unready(pool, &inputs, controller_config, kubelet, runtime, build, is_there);
-    // That this is another build than the controllers' is no matter of theirs.
-    if let Some(unready) = unready.filter(|unready| !unready.is_made_elsewhere) {
-        return Some(unready.what);
+    let controller_config = cluster.controller_config().map(|found| &**found);
+    let is_there = |name: &str| cluster.machine_config(name).is_some();
+    let (kubelet, runtime) = (&cluster.kubelet_configs, &cluster.container_runtime_configs);
+    let missing_input = missing_input(pool, &inputs, controller_config, kubelet, runtime, build, is_there);
+    // That the controllers are of another build than this program is not pending.
+    if let Some(missing_input) = missing_input.filter(|missing_input| !missing_input.is_from_other_build) {
+        return Some(missing_input.what);
     }
-    let Some(rendered) = world.machine_config(target) else {
+    let Some(rendered) = cluster.machine_config(target) else {
         return Some(format!("MachineConfig {target} is missing and is being created again"));
     };
     let made_of = revisions(pool, [&**rendered]).into_iter().find_map(|revision| revision.sources)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name_any()).collect();
-    // Another build may write the same in other bytes.
+    // Another build may serialize the same content differently.
     let is_comparable = GENERATED_BY_CONTROLLER_VERSION.of(&rendered.metadata) == Some(build);
     let changed = changes(Some(&made_of), Some(&digests(&inputs, &names)))?;
-    let changed = changed.into_iter().filter(|change| is_comparable || change.what != Became::Changed);
-    let said = |SourceChange { name, what }: SourceChange| match what {
-        Became::Added => format!("{name} (new)"),
-        Became::Removed => format!("{name} (gone)"),
-        Became::Changed => format!("{name} (changed)"),
+    let changed = changed.into_iter().filter(|change| is_comparable || change.what != SourceChangeKind::Changed);
+    let shown = |SourceChange { name, what }: SourceChange| match what {
+        SourceChangeKind::Added => format!("{name} (new)"),
+        SourceChangeKind::Removed => format!("{name} (gone)"),
+        SourceChangeKind::Changed => format!("{name} (changed)"),
     };
-    let changed: Vec<String> = changed.map(said).collect();
+    let changed: Vec<String> = changed.map(shown).collect();
     (!changed.is_empty()).then(|| format!("{target} is older than MachineConfig {}", changed.join(", ")))
 }
 
@@ -70,7 +70,7 @@ mod tests {
         Arc::new(serde_json::from_value(object).unwrap())
     }
 
-    fn world(made_of: &[Arc<MachineConfig>], there: &[Arc<MachineConfig>], condition: Value) -> World {
+    fn cluster(made_of: &[Arc<MachineConfig>], there: &[Arc<MachineConfig>], condition: Value) -> ClusterState {
         let names: Vec<String> = made_of.iter().map(|object| object.name_any()).collect();
         let sources = serde_json::to_string(&digests(made_of, &names)).unwrap();
         let rendered = json!({
@@ -93,7 +93,7 @@ mod tests {
         let mut machine_configs = there.to_vec();
         machine_configs.push(Arc::new(serde_json::from_value(rendered).unwrap()));
         let pools = vec![Arc::new(serde_json::from_value(pool).unwrap())];
-        World { pools, machine_configs, ..World::default() }
+        ClusterState { pools, machine_configs, ..ClusterState::default() }
     }
 
     #[rstest]
@@ -103,22 +103,22 @@ mod tests {
     #[case::changed(&[("50-a", "y")], "b1", Some("50-a (changed)"))]
     #[case::changed_as_another_build_sees_it(&[("50-a", "y")], "b2", None)]
     #[case::added_whichever_build_asks(&[("50-a", "y"), ("60-b", "y")], "b2", Some("60-b (new)"))]
-    fn target_is_behind_what_it_was_not_made_of(
+    fn target_is_pending_when_its_sources_have_changed(
         #[case] there: &[(&str, &str)],
         #[case] build: &str,
         #[case] expected: Option<&str>,
     ) {
         let there: Vec<_> = there.iter().map(|(name, motd)| config(name, motd)).collect();
-        let world = world(&[config("50-a", "x")], &there, json!({"type": "Updated", "status": "True"}));
+        let cluster = cluster(&[config("50-a", "x")], &there, json!({"type": "Updated", "status": "True"}));
         let expected = expected.map(|names| format!("rendered-infra-1 is older than MachineConfig {names}"));
-        assert_eq!(pending(&world, &world.pools[0], build), expected);
+        assert_eq!(pending(&cluster, &cluster.pools[0], build), expected);
     }
 
     #[test]
-    fn pool_that_says_why_it_is_not_rendered_says_it_alone() {
+    fn pool_whose_condition_reports_a_failure_is_not_pending() {
         let reason = RenderReason::InvalidMachineConfig.as_str();
         let failed = json!({"type": "RenderDegraded", "status": "True", "reason": reason, "message": "why"});
-        let world = world(&[config("50-a", "x")], &[config("50-a", "y")], failed);
-        assert_eq!(pending(&world, &world.pools[0], "b1"), None);
+        let cluster = cluster(&[config("50-a", "x")], &[config("50-a", "y")], failed);
+        assert_eq!(pending(&cluster, &cluster.pools[0], "b1"), None);
     }
 }

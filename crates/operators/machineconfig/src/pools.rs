@@ -1,19 +1,19 @@
-//! What commands write to pools on a user's behalf.
+//! Pools: writes to pools, for commands.
 
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use serde_json::Value;
 
-use crate::cluster::{Blocked, blocked};
+use crate::cluster::{ClusterError, call_error};
 
-/// Patches a pool.
+/// Applies a merge patch.
 ///
 /// # Errors
 ///
 /// If the cluster refuses it.
-pub async fn patch(client: &Client, name: &str, patch: &Value) -> Result<MachineConfigPool, Blocked> {
+pub async fn patch(client: &Client, name: &str, patch: &Value) -> Result<MachineConfigPool, ClusterError> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
     let patched = pools.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-    patched.map_err(|error| blocked(&format!("patch MachineConfigPool {name}"), &error))
+    patched.map_err(|error| call_error(&format!("patch MachineConfigPool {name}"), &error))
 }

@@ -5,18 +5,22 @@ use serde_json::Value;
 
 use crate::protection::policy;
 
-const MACHINES: &str = "machineconfiguration.openshift.io";
+const MACHINE_CONFIG_GROUP: &str = "machineconfiguration.openshift.io";
 
 /// Rules for the whole cluster.
 pub fn cluster_rules() -> Vec<Value> {
     vec![
-        rule(MACHINES, &["machineconfigs"], &["get", "list", "watch", "create", "update", "patch", "delete"]),
-        rule(MACHINES, &["machineconfigpools"], &["get", "list", "watch", "create", "patch"]),
-        rule(MACHINES, &["machineconfignodes"], &["get", "list", "watch", "create", "patch", "delete"]),
-        rule(MACHINES, &["kubeletconfigs", "containerruntimeconfigs"], &["get", "list", "watch", "patch"]),
-        rule(MACHINES, &["controllerconfigs"], READ),
         rule(
-            MACHINES,
+            MACHINE_CONFIG_GROUP,
+            &["machineconfigs"],
+            &["get", "list", "watch", "create", "update", "patch", "delete"],
+        ),
+        rule(MACHINE_CONFIG_GROUP, &["machineconfigpools"], &["get", "list", "watch", "create", "patch"]),
+        rule(MACHINE_CONFIG_GROUP, &["machineconfignodes"], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(MACHINE_CONFIG_GROUP, &["kubeletconfigs", "containerruntimeconfigs"], &["get", "list", "watch", "patch"]),
+        rule(MACHINE_CONFIG_GROUP, &["controllerconfigs"], READ),
+        rule(
+            MACHINE_CONFIG_GROUP,
             &[
                 "controllerconfigs/status",
                 "machineconfigpools/status",
@@ -28,7 +32,7 @@ pub fn cluster_rules() -> Vec<Value> {
         ),
         // The admission plugin OwnerReferencesPermissionEnforcement asks for this where an owner reference blocks deletion.
         rule(
-            MACHINES,
+            MACHINE_CONFIG_GROUP,
             &["machineconfigpools/finalizers", "kubeletconfigs/finalizers", "containerruntimeconfigs/finalizers"],
             &["update"],
         ),

@@ -1,8 +1,7 @@
-//! The controllers of KubeletConfigs and ContainerRuntimeConfigs: an object of settings becomes one MachineConfig for each
-//! pool that it selects.
+//! Settings controllers: KubeletConfigs and ContainerRuntimeConfigs become one MachineConfig for each pool that they select.
 //!
-//! Everything the decision looks at is watched (objects of the kind, pools, source MachineConfigs, the ControllerConfig),
-//! so a pool that is labelled later is served at once and what was edited by hand is put right.
+//! Everything that the decision reads is watched (objects of the kind, pools, source MachineConfigs, the ControllerConfig),
+//! so a pool that is labelled later is served at once and manual edits are reverted.
 
 use std::sync::Arc;
 
@@ -16,27 +15,23 @@ use seaworthy_generate::container_runtime::AdditionalStores;
 use seaworthy_generate::{Decision, Inputs, container_runtime, kubelet};
 use seaworthy_plan::rendering::built_in::missing_pool;
 use seaworthy_plan::rendering::is_rendered;
-use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Cache, Controller, Key, Queue, Requeue, WriteError};
 
-use crate::base::attributed;
-use crate::base::deleted_pools::comes_or_goes;
+use crate::base::deleted_pools::changes_presence;
+use crate::base::with_field_managers;
 use crate::caches::Caches;
+use crate::cluster_state::ClusterState;
 use crate::context::Context;
-use crate::world::World;
 
-/// A kind of settings, for the controller of its kind.
-pub trait Kind: Resource<DynamicType = ()> + Sized + Send + Sync + 'static {
-    /// The kind's name.
+/// A kind that the settings controller handles.
+pub trait SettingsKind: Resource<DynamicType = ()> + Sized + Send + Sync + 'static {
     const KIND: &'static str;
-    /// The controller's name.
     const CONTROLLER: &'static str;
-    /// Where its objects are.
     fn cache(caches: &Caches) -> &Arc<Cache<Self>>;
-    /// Where they are in a cluster that is only thought of.
-    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>>;
-    /// Decides about one of them.
+    /// The objects of the kind in a preview.
+    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>>;
     fn desired(inputs: &Inputs<'_, Self>) -> Decision;
-    /// What objects that are gone have left behind.
+    /// Deletions of what deleted objects have left behind.
     fn orphans(
         all: &[Arc<Self>],
         pools: &[Arc<MachineConfigPool>],
@@ -45,7 +40,7 @@ pub trait Kind: Resource<DynamicType = ()> + Sized + Send + Sync + 'static {
     ) -> Vec<Change>;
 }
 
-impl Kind for KubeletConfig {
+impl SettingsKind for KubeletConfig {
     const KIND: &'static str = "KubeletConfig";
     const CONTROLLER: &'static str = "seaworthy-kubelet";
 
@@ -53,8 +48,8 @@ impl Kind for KubeletConfig {
         &caches.kubelet_configs
     }
 
-    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>> {
-        &mut world.kubelet_configs
+    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>> {
+        &mut cluster.kubelet_configs
     }
 
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {
@@ -71,7 +66,7 @@ impl Kind for KubeletConfig {
     }
 }
 
-impl Kind for ContainerRuntimeConfig {
+impl SettingsKind for ContainerRuntimeConfig {
     const KIND: &'static str = "ContainerRuntimeConfig";
     const CONTROLLER: &'static str = "seaworthy-container-runtime";
 
@@ -79,8 +74,8 @@ impl Kind for ContainerRuntimeConfig {
         &caches.container_runtime_configs
     }
 
-    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>> {
-        &mut world.container_runtime_configs
+    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>> {
+        &mut cluster.container_runtime_configs
     }
 
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {
@@ -97,12 +92,11 @@ impl Kind for ContainerRuntimeConfig {
     }
 }
 
-/// What is looked at: one object, or what is left of those that are gone.
+/// A key of the queue: one object, or what deleted objects have left behind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum SettingsKey {
     /// An object by name.
     Object(String),
-    /// What objects that are gone have left behind.
     Orphans,
 }
 
@@ -113,39 +107,41 @@ pub struct SettingsController<K> {
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
-impl<K: Kind> SettingsController<K> {
+impl<K: SettingsKind> SettingsController<K> {
     /// The controller and the queue that the caches feed.
-    pub fn new(context: &Context) -> (Self, Arc<Queue<Subject>>) {
+    pub fn new(context: &Context) -> (Self, Arc<Queue<SettingsKey>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let cache = K::cache(caches);
         let mark = Arc::clone(&queue);
         cache.listen(move |delta| match &delta.after {
-            Some(object) => mark.mark(Subject::Object(Key::of(&**object).name)),
-            None => mark.mark(Subject::Orphans),
+            Some(object) => mark.mark(SettingsKey::Object(Key::of(&**object).name)),
+            None => mark.mark(SettingsKey::Orphans),
         });
-        // Which object a change concerns is a question of selectors, before and after; there are a handful of objects, and
-        // a decision that finds nothing to do writes nothing. So all are asked.
+        // Which objects a change affects depends on selectors, before and after; there are a handful of objects, and a
+        // decision that finds nothing to do writes nothing. So all are reconciled.
         let mark_all = {
             let (queue, cache) = (Arc::clone(&queue), Arc::clone(cache));
             move || {
                 for object in cache.all() {
-                    queue.mark(Subject::Object(Key::of(&*object).name));
+                    queue.mark(SettingsKey::Object(Key::of(&*object).name));
                 }
-                queue.mark(Subject::Orphans);
+                queue.mark(SettingsKey::Orphans);
             }
         };
         let mark = mark_all.clone();
         caches.pools.listen(move |delta| {
-            let labels = |side: &Option<Arc<_>>| side.as_ref().map(concerns_selectors);
-            if labels(&delta.before) != labels(&delta.after) || comes_or_goes(delta) {
+            let labels = |side: &Option<Arc<_>>| side.as_ref().map(selector_fields);
+            if labels(&delta.before) != labels(&delta.after) || changes_presence(delta) {
                 mark();
             }
         });
         let mark = mark_all.clone();
         caches.machine_configs.listen(move |delta| {
             let is_source = delta.sides().any(|side| !is_rendered(side));
-            let content = |side: &Option<Arc<MachineConfig>>| side.as_ref().map(|side| (side.spec.clone(), meta(side)));
+            let content = |side: &Option<Arc<MachineConfig>>| {
+                side.as_ref().map(|side| (side.spec.clone(), metadata_fields(side)))
+            };
             if is_source && content(&delta.before) != content(&delta.after) {
                 mark();
             }
@@ -156,42 +152,42 @@ impl<K: Kind> SettingsController<K> {
     }
 }
 
-/// What a selector of pools, or the merge of a pool's sources, can see of it.
-fn concerns_selectors(
+/// The fields of a pool that selectors and the merge of its sources read.
+fn selector_fields(
     pool: &Arc<MachineConfigPool>,
 ) -> (Option<std::collections::BTreeMap<String, String>>, Option<seaworthy_api::meta::LabelSelector>, Option<String>) {
     (pool.metadata.labels.clone(), pool.spec.machine_config_selector.clone(), pool.metadata.uid.clone())
 }
 
-type Meta =
+type MetadataFields =
     (Option<std::collections::BTreeMap<String, String>>, Option<std::collections::BTreeMap<String, String>>, bool);
 
-fn meta(object: &MachineConfig) -> Meta {
+fn metadata_fields(object: &MachineConfig) -> MetadataFields {
     let metadata = object.meta();
     (metadata.labels.clone(), metadata.annotations.clone(), metadata.owner_references.is_some())
 }
 
-impl<K: Kind> Controller for SettingsController<K> {
-    type Key = Subject;
+impl<K: SettingsKind> Controller for SettingsController<K> {
+    type Key = SettingsKey;
     type Error = WriteError;
     const NAME: &'static str = K::CONTROLLER;
 
-    async fn reconcile(&self, subject: &Subject) -> Result<Next, WriteError> {
+    async fn reconcile(&self, key: &SettingsKey) -> Result<Requeue, WriteError> {
         let caches = &self.context.caches;
         let cache = K::cache(caches);
         let machine_configs = caches.sources();
         let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
-        // What was generated for a pool that is being created again is not withdrawn; its return is a reason to decide.
+        // What was generated for a pool that is being created again is kept; its return triggers a decision.
         if missing_pool(controller_config.as_deref(), &caches.pools.all()).is_some() {
-            return Ok(Next::change());
+            return Ok(Requeue::on_change());
         }
-        let Subject::Object(name) = subject else {
+        let SettingsKey::Object(name) = key else {
             let orphans = K::orphans(&cache.all(), &caches.pools.all(), &machine_configs, &self.context.build);
             let decision = seaworthy_change::Decision::of([Stage::sequence(Purpose::Write, orphans)]);
             self.applier.perform(&decision).await.result()?;
-            return Ok(Next::change());
+            return Ok(Requeue::on_change());
         };
-        let Some(object) = cache.named(name) else { return Ok(Next::change()) };
+        let Some(object) = cache.named(name) else { return Ok(Requeue::on_change()) };
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
             K::desired(&Inputs {
                 object: &*object,
@@ -205,9 +201,10 @@ impl<K: Kind> Controller for SettingsController<K> {
         };
         let mut decision = decide(&machine_configs);
         if !decision.report.unattributed.is_empty() {
-            decision = decide(&attributed(&self.applier, machine_configs, &decision.report.unattributed).await?);
+            decision =
+                decide(&with_field_managers(&self.applier, machine_configs, &decision.report.unattributed).await?);
         }
         self.applier.perform(&decision).await.result()?;
-        Ok(Next::change())
+        Ok(Requeue::on_change())
     }
 }

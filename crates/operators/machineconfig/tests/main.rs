@@ -1,4 +1,4 @@
 //! All integration tests of this crate, as one program: each further program is linked with everything again.
 
 mod chaos;
-mod law;
+mod preview_equivalence;

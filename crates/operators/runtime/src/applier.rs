@@ -1,10 +1,10 @@
-//! The applier: the one place that writes to the API.
+//! Applier: performs decisions; nothing else writes to the API.
 //!
-//! - [`Applier::perform`] takes a decision and performs its stages in order. It knows no kind: a change names its object by
+//! - [`Applier::perform`] performs the stages of a decision in order. It works on any kind: a change names its object by
 //!   group, version, kind and name.
 //! - Server-side apply under the controller's own field manager for what the controller owns; a merge patch bound to the
 //!   revision that was decided on where the API keeps a list whole (a Node's taints, a pool's conditions).
-//! - The answer to every write goes to the cache of its kind. After a conflict the object is read again: deciding on the
+//! - The response to every write is passed to the cache of its kind. After a conflict the object is read again: deciding on the
 //!   same state would be refused again.
 //! - Nothing is written without leadership, and every write is counted with its outcome.
 
@@ -27,8 +27,8 @@ use crate::events::Events;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, WriteLabels};
 use crate::request;
-use crate::worker::Failure as _;
-use crate::write_error::{Cause, REQUEST_TIMEOUT, Verb, WriteError};
+use crate::worker::ReconcileError as _;
+use crate::write_error::{REQUEST_TIMEOUT, WriteError, WriteErrorCause, WriteVerb};
 
 /// How many objects are written at the same time.
 const MAX_CONCURRENT_WRITES: usize = 16;
@@ -47,7 +47,7 @@ pub struct Applier {
 /// The outcome of a decision.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Performed {
+pub struct DecisionOutcome {
     /// The writes that were not made.
     pub failures: Vec<WriteError>,
     /// The pods that were evicted.
@@ -56,7 +56,7 @@ pub struct Performed {
     pub stopped_at: Option<Purpose>,
 }
 
-impl Performed {
+impl DecisionOutcome {
     /// Whether no change of this object failed; in a stage that was begun, they were made.
     pub fn is_done(&self, object: &ObjectRef) -> bool {
         let key = object.key();
@@ -76,30 +76,29 @@ impl Performed {
     }
 }
 
-/// The changes of one object.
-enum Group<'a> {
+enum ObjectChanges<'a> {
     Listed(Vec<&'a Change>),
     Deferred(&'a Deferred<'a>),
 }
 
-/// What a decision has written so far: later changes of the same object build on it.
+/// The objects that a decision has written so far: later changes of the same object build on them.
 #[derive(Default)]
-struct Written(Mutex<BTreeMap<ObjectRef, Identity>>);
+struct WrittenObjects(Mutex<BTreeMap<ObjectRef, ObjectVersion>>);
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Identity {
+struct ObjectVersion {
     uid: Option<String>,
     resource_version: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    metadata: Identity,
+struct WriteResponse {
+    metadata: ObjectVersion,
 }
 
-impl Written {
-    /// The object in the state that the decision left it in.
+impl WrittenObjects {
+    /// The object as the decision last wrote it.
     fn current(&self, object: &ObjectRef) -> ObjectRef {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&object.key()) {
@@ -112,9 +111,9 @@ impl Written {
         }
     }
 
-    fn note(&self, object: &ObjectRef, answer: &str) {
-        if let Ok(answer) = serde_json::from_str::<Answer>(answer) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key(), answer.metadata);
+    fn record(&self, object: &ObjectRef, response: &str) {
+        if let Ok(response) = serde_json::from_str::<WriteResponse>(response) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key(), response.metadata);
         }
     }
 }
@@ -132,29 +131,29 @@ impl Applier {
         Applier { client, manager, leadership, metrics, caches, events }
     }
 
-    /// Reads an object of the whole cluster as it is now, for a decision that must not rest on a cache. The cache of its
-    /// kind, if there is one, takes it in.
+    /// Reads a cluster-scoped object as it is now, for a decision that must not rely on a cache. The cache of its kind, if
+    /// there is one, is updated.
     ///
     /// # Errors
     ///
-    /// If it cannot be read; that it does not exist is `None`.
+    /// If it cannot be read. `None` if it does not exist.
     pub async fn read<K>(&self, name: &str) -> Result<Option<K>, WriteError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
         K::Scope: Scope,
     {
         let object = ObjectRef::named::<K>(name);
-        let answer = self.get(&object).await?;
-        let read = |answer: String| serde_json::from_str(&answer).map_err(kube::Error::SerdeError);
-        answer.map(read).transpose().map_err(|error| WriteError {
-            verb: Verb::Read,
+        let response = self.get(&object).await?;
+        let read = |response: String| serde_json::from_str(&response).map_err(kube::Error::SerdeError);
+        response.map(read).transpose().map_err(|error| WriteError {
+            verb: WriteVerb::Read,
             object: Box::new(object),
             cause: error.into(),
         })
     }
 
     /// Performs a decision: its stages in order.
-    pub fn perform<'a, R: Sync>(&'a self, decision: &'a Decision<'a, R>) -> BoxFuture<'a, Performed> {
+    pub fn perform<'a, R: Sync>(&'a self, decision: &'a Decision<'a, R>) -> BoxFuture<'a, DecisionOutcome> {
         self.perform_stages(&decision.stages).boxed()
     }
 
@@ -164,17 +163,17 @@ impl Applier {
     ///
     /// If it was not made.
     pub async fn change(&self, change: Change) -> Result<(), WriteError> {
-        self.one(&change, &Written::default()).await
+        self.make_change(&change, &WrittenObjects::default()).await
     }
 
-    async fn perform_stages(&self, stages: &[Stage<'_>]) -> Performed {
-        let (mut performed, written) = (Performed::default(), Written::default());
+    async fn perform_stages(&self, stages: &[Stage<'_>]) -> DecisionOutcome {
+        let (mut performed, written) = (DecisionOutcome::default(), WrittenObjects::default());
         for stage in stages {
             match stage.flow {
                 Flow::Sequence | Flow::Each => {
                     for change in stage.all() {
-                        let outcome = self.one(&change, &written).await;
-                        if performed.note(change, outcome) && stage.flow == Flow::Sequence {
+                        let outcome = self.make_change(&change, &written).await;
+                        if performed.record(change, outcome) && stage.flow == Flow::Sequence {
                             performed.stopped_at = Some(stage.purpose);
                             return performed;
                         }
@@ -186,7 +185,7 @@ impl Applier {
         performed
     }
 
-    async fn perform_per_object(&self, stage: &Stage<'_>, written: &Written, performed: &mut Performed) {
+    async fn perform_per_object(&self, stage: &Stage<'_>, written: &WrittenObjects, performed: &mut DecisionOutcome) {
         let mut objects: BTreeMap<ObjectRef, Vec<&Change>> = BTreeMap::new();
         for change in &stage.changes {
             // With room for one: nearly every object is changed once, and there may be thousands.
@@ -195,8 +194,8 @@ impl Applier {
                 Entry::Occupied(mut entry) => entry.get_mut().push(change),
             }
         }
-        let listed = objects.into_values().map(Group::Listed);
-        let mut rest = listed.chain(stage.deferred.iter().map(Group::Deferred));
+        let listed = objects.into_values().map(ObjectChanges::Listed);
+        let mut rest = listed.chain(stage.deferred.iter().map(ObjectChanges::Deferred));
         let mut running = FuturesUnordered::new();
         loop {
             running.extend(rest.by_ref().take(MAX_CONCURRENT_WRITES - running.len()).map(|group| {
@@ -205,23 +204,27 @@ impl Applier {
             }));
             let Some(outcomes) = running.next().await else { return };
             for (change, outcome) in outcomes {
-                performed.note(change, outcome);
+                performed.record(change, outcome);
             }
         }
     }
 
-    async fn perform_group(&self, group: Group<'_>, written: &Written) -> Vec<(Change, Result<(), WriteError>)> {
+    async fn perform_group(
+        &self,
+        group: ObjectChanges<'_>,
+        written: &WrittenObjects,
+    ) -> Vec<(Change, Result<(), WriteError>)> {
         match group {
-            Group::Listed(changes) => self.in_order(changes.into_iter().cloned().collect(), written).await,
-            Group::Deferred(deferred) => self.in_order(deferred.build(), written).await,
+            ObjectChanges::Listed(changes) => self.in_order(changes.into_iter().cloned().collect(), written).await,
+            ObjectChanges::Deferred(deferred) => self.in_order(deferred.build(), written).await,
         }
     }
 
     /// Makes the changes of one object, up to the first that fails.
-    async fn in_order(&self, changes: Vec<Change>, written: &Written) -> Vec<(Change, Result<(), WriteError>)> {
+    async fn in_order(&self, changes: Vec<Change>, written: &WrittenObjects) -> Vec<(Change, Result<(), WriteError>)> {
         let mut outcomes = Vec::new();
         for change in changes {
-            let outcome = self.one(&change, written).await;
+            let outcome = self.make_change(&change, written).await;
             let has_failed = outcome.is_err();
             outcomes.push((change, outcome));
             if has_failed {
@@ -231,7 +234,7 @@ impl Applier {
         outcomes
     }
 
-    async fn one(&self, change: &Change, written: &Written) -> Result<(), WriteError> {
+    async fn make_change(&self, change: &Change, written: &WrittenObjects) -> Result<(), WriteError> {
         let object = written.current(&change.object);
         if let Action::Emit(event) = &change.action {
             let uid = object.uid.clone().or_else(|| self.caches.uid(&object));
@@ -239,26 +242,26 @@ impl Applier {
             return Ok(());
         }
         let verb = request::verb(&change.action);
-        let request = request::of(&object, &change.action, self.manager);
+        let request = request::build(&object, &change.action, self.manager);
         let result = match (self.leadership.holds(), request) {
-            (false, _) => Err(Cause::NotLeading),
-            (true, Err(invalid)) => Err(Cause::Invalid(invalid)),
+            (false, _) => Err(WriteErrorCause::NotLeading),
+            (true, Err(invalid)) => Err(WriteErrorCause::Invalid(invalid)),
             (true, Ok(request)) => self.send(request).await,
         };
         let result = result.map_err(|cause| WriteError { verb, object: Box::new(object.clone()), cause });
         let outcome = result.as_ref().map_or_else(|error| error.category(), |_| "ok");
-        self.metrics.wrote(WriteLabels {
+        self.metrics.count_write(WriteLabels {
             controller: self.manager,
             kind: object.resource.kind.clone().into_owned(),
             verb: verb.as_str(),
             outcome,
         });
         match result {
-            // The answer to a deletion is a Status, or an object that is about to go: the watch has the truth.
+            // The response to a deletion is a Status, or an object that is about to be deleted: the watch reports the result.
             Ok(_) if matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
-            Ok(answer) => {
-                written.note(&object, &answer);
-                self.caches.wrote(&object, &answer);
+            Ok(response) => {
+                written.record(&object, &response);
+                self.caches.record_write(&object, &response);
                 Ok(())
             }
             Err(error) if error.is_not_found() && matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
@@ -271,8 +274,8 @@ impl Applier {
         }
     }
 
-    /// Reads an object again that another writer has changed. Its cache would learn of it, but later: until then every
-    /// decision would be refused again.
+    /// Reads an object again that another writer has changed. The watch would update its cache too, but later: until then
+    /// every decision would be refused again.
     async fn refresh(&self, object: &ObjectRef) {
         if self.caches.holds(&object.resource) {
             // A failure is left to the watch.
@@ -284,31 +287,31 @@ impl Applier {
         let request = Request::new(object.resource.path(object.namespace.as_deref()))
             .get(&object.name, &GetParams::default())
             .map_err(kube::Error::BuildRequest);
-        let answer = match request {
+        let response = match request {
             Ok(request) => self.send(request).await,
             Err(error) => Err(error.into()),
         };
-        match answer.map_err(|cause| WriteError { verb: Verb::Read, object: Box::new(object.clone()), cause }) {
-            Ok(answer) => {
-                self.caches.wrote(object, &answer);
-                Ok(Some(answer))
+        match response.map_err(|cause| WriteError { verb: WriteVerb::Read, object: Box::new(object.clone()), cause }) {
+            Ok(response) => {
+                self.caches.record_write(object, &response);
+                Ok(Some(response))
             }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<String, Cause> {
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<String, WriteErrorCause> {
         match tokio::time::timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await {
-            Ok(answer) => answer.map_err(Cause::Api),
-            Err(_) => Err(Cause::Timeout),
+            Ok(response) => response.map_err(WriteErrorCause::Api),
+            Err(_) => Err(WriteErrorCause::Timeout),
         }
     }
 }
 
-impl Performed {
-    /// Notes the outcome of a change; whether it failed.
-    fn note(&mut self, change: Change, outcome: Result<(), WriteError>) -> bool {
+impl DecisionOutcome {
+    /// Records the outcome of a change. Returns whether it failed.
+    fn record(&mut self, change: Change, outcome: Result<(), WriteError>) -> bool {
         match outcome {
             Ok(()) => {
                 if matches!(change.action, Action::Evict) {
@@ -316,7 +319,7 @@ impl Performed {
                 }
                 false
             }
-            // A PodDisruptionBudget does not allow it now: that is its purpose. It is tried again by the next decision.
+            // A PodDisruptionBudget does not allow it now, which is its purpose. The next decision tries again.
             Err(error) if matches!(change.action, Action::Evict) && error.is_too_many_requests() => false,
             Err(error) => {
                 self.failures.push(error);

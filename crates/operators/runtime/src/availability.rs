@@ -10,7 +10,7 @@ use crate::metrics::{Metrics, OperatorLabel};
 /// The state of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorState {
-    /// It runs as soon as its caches are filled.
+    /// Its caches are being filled.
     Starting,
     Ready,
     /// It is off: its definitions are not served.
@@ -39,7 +39,7 @@ impl Availability {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(operator, state);
     }
 
-    /// Whether every operator is ready or off. One that is off keeps nobody waiting.
+    /// Whether every operator is ready or off. One that is off does not make the process unready.
     pub fn is_ready(&self) -> bool {
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.values().all(|state| matches!(state, OperatorState::Ready | OperatorState::Unavailable(_)))

@@ -1,11 +1,11 @@
-//! What the API holds of one kind, as this process knows it: one watch per kind, shared by every controller.
+//! Cache: the objects of one kind, kept current by one watch that all controllers share.
 //!
-//! - A cache does not go back while a watch goes on: an event older than what is held is passed over. So a controller that
-//!   hands in the answer to its own write ([`Cache::wrote`]) never decides on the state before it.
-//! - A new list is the truth, older or not: a server may have been restored from a backup. Only what was written while the
-//!   list was being made may be ahead of it.
-//! - Listeners are told while the change is made, with the object before and after it; they only mark what is to be looked
-//!   at again, so nothing is buffered for them.
+//! - A cache does not go back while a watch goes on: an event older than what is held is ignored. So a controller that
+//!   hands in the response to its own write ([`Cache::record_write`]) never decides on the state before it.
+//! - A new list replaces what is held, older or not: a server may have been restored from a backup. Only what was written
+//!   while the list was being made may be ahead of it.
+//! - Listeners are called while the change is made, with the object before and after it; they only enqueue keys, so nothing
+//!   is buffered for them.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,26 +17,24 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::checked::Checked;
+use crate::cache_state::CacheState;
 use crate::client_error;
-use crate::holdings::Holdings;
+use crate::watched_object::WatchedObject;
 
 /// Names an object among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its namespace; empty for what belongs to the whole cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
 impl Key {
-    /// The key of something that belongs to the whole cluster.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: impl Into<String>) -> Key {
         Key { namespace: String::new(), name: name.into() }
     }
 
-    /// The key of this object.
     pub fn of<K: Resource>(object: &K) -> Key {
         Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
     }
@@ -52,7 +50,7 @@ pub struct Delta<K> {
 }
 
 impl<K> Delta<K> {
-    /// Both sides, as far as there are any: what a mapping to other objects has to look at.
+    /// Both sides, as far as there are any, for mappings to other objects.
     pub fn sides(&self) -> impl Iterator<Item = &Arc<K>> {
         self.before.iter().chain(&self.after)
     }
@@ -61,37 +59,37 @@ impl<K> Delta<K> {
 /// What to do when an object changes.
 type Listener<K> = Box<dyn Fn(&Delta<K>) + Send + Sync>;
 
-/// Makes an object smaller before it is held.
-type Slim<K> = Box<dyn Fn(&mut K) + Send + Sync>;
+/// Reduces an object before it is held.
+type Transform<K> = Box<dyn Fn(&mut K) + Send + Sync>;
 
 /// All objects of one kind.
 pub struct Cache<K> {
-    state: RwLock<Holdings<K>>,
+    state: RwLock<CacheState<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
-    slim: Slim<K>,
+    transform: Transform<K>,
 }
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Cache::slimmed(|_| {})
+        Cache::with_transform(|_| {})
     }
 }
 
 impl<K> Cache<K> {
-    /// `slim` makes every object smaller before it is held: it takes what nobody here reads, or shares what others say too.
-    pub fn slimmed(slim: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+    /// `transform` reduces every object before it is held: it drops what no controller reads, or shares equal texts.
+    pub fn with_transform(transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         Cache {
             state: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
-            slim: Box::new(slim),
+            transform: Box::new(transform),
         }
     }
 }
 
 impl<K: Resource> Cache<K> {
-    /// Has `listener` told of every change from now on, and of all that is there already.
+    /// Calls `listener` for every object that is held, and for every change from now on.
     pub fn listen(&self, listener: impl Fn(&Delta<K>) + Send + Sync + 'static) {
         // The lock is held over both, so that no change falls between them.
         let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
@@ -101,12 +99,11 @@ impl<K: Resource> Cache<K> {
         listeners.push(Box::new(listener));
     }
 
-    /// The object with this key.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.read(|objects| objects.get(key).cloned())
     }
 
-    /// The object of the whole cluster with this name.
+    /// The cluster-scoped object with this name.
     pub fn named(&self, name: &str) -> Option<Arc<K>> {
         self.get(&Key::cluster(name))
     }
@@ -121,26 +118,26 @@ impl<K: Resource> Cache<K> {
         self.read(|objects| objects.values().filter(|object| keep(object)).cloned().collect())
     }
 
-    /// Waits until the first list is whole. A decision made before would take what is missing for gone.
+    /// Waits until the first list is complete. A decision made before would take what is missing for deleted.
     pub async fn synced(&self) {
         // The sender lives in self, so waiting cannot fail.
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Whether the first list is whole.
+    /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
 
-    /// Takes in the answer to a write of ours, ahead of the watch.
-    pub fn wrote(&self, mut object: K) {
-        self.strip(&mut object);
-        self.change(|state| state.wrote(object).into_iter().collect());
+    /// Holds the response to a write of this process, ahead of the watch.
+    pub fn record_write(&self, mut object: K) {
+        self.reduce(&mut object);
+        self.change(|state| state.record_write(object).into_iter().collect());
     }
 
-    /// Takes in what the watch says.
-    pub fn follow(&self, event: watcher::Event<K>) {
-        let is_whole = matches!(event, watcher::Event::InitDone);
+    /// Applies an event of the watch.
+    pub fn apply_event(&self, event: watcher::Event<K>) {
+        let is_complete = matches!(event, watcher::Event::InitDone);
         self.change(|state| match event {
             watcher::Event::Apply(object) => state.apply(object).into_iter().collect(),
             watcher::Event::Delete(object) => state.delete(&object).into_iter().collect(),
@@ -154,18 +151,18 @@ impl<K: Resource> Cache<K> {
             }
             watcher::Event::InitDone => state.end_list(),
         });
-        if is_whole {
+        if is_complete {
             self.synced.send_replace(true);
         }
     }
 
-    /// An object that is held costs memory for as long as it is there.
-    fn strip(&self, object: &mut K) {
+    /// Drops what no controller reads: an object that is held costs memory for as long as it exists.
+    fn reduce(&self, object: &mut K) {
         object.meta_mut().managed_fields = None;
-        (self.slim)(object);
+        (self.transform)(object);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Holdings<K>) -> Vec<Delta<K>>) {
+    fn change(&self, change: impl FnOnce(&mut CacheState<K>) -> Vec<Delta<K>>) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         for delta in &deltas {
@@ -182,37 +179,37 @@ impl<K> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    /// Keeps the cache true for as long as it is polled. Errors of the watch are logged and tried again; an object that
-    /// cannot be read is logged, and what was held of it stays.
-    pub async fn run(self: Arc<Self>, api: Api<Checked<K>>, config: watcher::Config) {
+    /// Keeps the cache current for as long as it is polled. Errors of the watch are logged and retried; an object that cannot
+    /// be read is logged, and what was held of it stays.
+    pub async fn run(self: Arc<Self>, api: Api<WatchedObject<K>>, config: watcher::Config) {
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    if let Some(event) = self.sound(event) {
-                        self.follow(event);
+                    if let Some(event) = self.readable(event) {
+                        self.apply_event(event);
                     }
                 }
                 Err(error) => {
                     let error = client_error::watch_summary(&error);
-                    tracing::warn!(kind = %K::kind(&()), error, "the watch broke off and is tried again");
+                    tracing::warn!(kind = %K::kind(&()), error, "watch failed; retrying");
                 }
             }
         }
     }
 
-    fn sound(&self, event: watcher::Event<Checked<K>>) -> Option<watcher::Event<K>> {
-        let read = |object: Checked<K>| match object {
-            Checked::Sound(mut object) => {
-                self.strip(&mut object);
+    fn readable(&self, event: watcher::Event<WatchedObject<K>>) -> Option<watcher::Event<K>> {
+        let read = |object: WatchedObject<K>| match object {
+            WatchedObject::Readable(mut object) => {
+                self.reduce(&mut object);
                 Some(object)
             }
-            Checked::Unreadable { metadata, error } => {
+            WatchedObject::Unreadable { metadata, error } => {
                 let key = Key {
                     namespace: metadata.namespace.clone().unwrap_or_default(),
                     name: metadata.name.clone().unwrap_or_default(),
                 };
-                tracing::warn!(kind = %K::kind(&()), ?key, error, "the object cannot be read and is passed over");
+                tracing::warn!(kind = %K::kind(&()), ?key, error, "cannot read object; ignoring it");
                 self.get(&key).map(Arc::unwrap_or_clone)
             }
         };
@@ -222,7 +219,7 @@ where
             watcher::Event::Delete(object) => {
                 let revision = object.meta().resource_version.clone();
                 let mut gone = read(object)?;
-                // What was held stands in for what cannot be read; that it is gone is certain.
+                // The held object replaces the one that cannot be read; that it is deleted is certain.
                 gone.meta_mut().resource_version = revision;
                 watcher::Event::Delete(gone)
             }
@@ -241,7 +238,7 @@ mod tests {
     use watcher::Event;
 
     use super::*;
-    use crate::holdings::revision;
+    use crate::cache_state::revision;
 
     fn map(name: &str, revision: u64) -> ConfigMap {
         ConfigMap {
@@ -261,20 +258,20 @@ mod tests {
 
     fn listed(objects: impl IntoIterator<Item = ConfigMap>) -> Cache<ConfigMap> {
         let cache = Cache::default();
-        cache.follow(Event::Init);
-        objects.into_iter().for_each(|object| cache.follow(Event::InitApply(object)));
-        cache.follow(Event::InitDone);
+        cache.apply_event(Event::Init);
+        objects.into_iter().for_each(|object| cache.apply_event(Event::InitApply(object)));
+        cache.apply_event(Event::InitDone);
         cache
     }
 
     #[test]
-    fn list_is_seen_when_it_is_whole() {
+    fn list_is_visible_once_it_is_complete() {
         let cache = Cache::default();
-        cache.follow(Event::Init);
-        cache.follow(Event::InitApply(map("a", 1)));
+        cache.apply_event(Event::Init);
+        cache.apply_event(Event::InitApply(map("a", 1)));
         assert!(!cache.is_synced());
         assert_eq!(held(&cache), []);
-        cache.follow(Event::InitDone);
+        cache.apply_event(Event::InitDone);
         assert!(cache.is_synced());
         assert_eq!(held(&cache), [("a".to_owned(), 1)]);
     }
@@ -286,30 +283,30 @@ mod tests {
     }
 
     fn relist(cache: &Cache<ConfigMap>, objects: impl IntoIterator<Item = ConfigMap>) {
-        cache.follow(Event::Init);
-        objects.into_iter().for_each(|object| cache.follow(Event::InitApply(object)));
-        cache.follow(Event::InitDone);
+        cache.apply_event(Event::Init);
+        objects.into_iter().for_each(|object| cache.apply_event(Event::InitApply(object)));
+        cache.apply_event(Event::InitDone);
     }
 
     #[test]
-    fn list_of_a_restored_server_is_the_truth() {
+    fn list_of_a_restored_server_replaces_what_is_held() {
         let cache = listed([map("a", 8), map("b", 5)]);
-        cache.wrote(map("a", 9));
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&heard);
-        cache.listen(move |delta| told.lock().unwrap().extend(delta.after.as_deref().and_then(revision)));
-        heard.lock().unwrap().clear();
+        cache.record_write(map("a", 9));
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let report = Arc::clone(&reported);
+        cache.listen(move |delta| report.lock().unwrap().extend(delta.after.as_deref().and_then(revision)));
+        reported.lock().unwrap().clear();
         relist(&cache, [map("a", 3), map("b", 5)]);
         assert_eq!(held(&cache), [("a".to_owned(), 3), ("b".to_owned(), 5)]);
-        assert_eq!(*heard.lock().unwrap(), [3], "what is as it was is not told");
-        cache.follow(Event::Apply(map("a", 4)));
-        assert_eq!(held(&cache)[0], ("a".to_owned(), 4), "it goes on from there");
-        cache.follow(Event::Apply(map("a", 2)));
+        assert_eq!(*reported.lock().unwrap(), [3], "what is unchanged is not reported");
+        cache.apply_event(Event::Apply(map("a", 4)));
+        assert_eq!(held(&cache)[0], ("a".to_owned(), 4), "later events continue from there");
+        cache.apply_event(Event::Apply(map("a", 2)));
         assert_eq!(held(&cache)[0], ("a".to_owned(), 4), "a late event changes nothing");
     }
 
     #[test]
-    fn listed_object_with_another_identity_takes_the_place_of_what_is_held() {
+    fn listed_object_with_another_uid_replaces_the_held_one() {
         let cache = listed([with_uid(7, "first")]);
         relist(&cache, [with_uid(7, "second")]);
         assert_eq!(cache.all()[0].metadata.uid.as_deref(), Some("second"));
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_that_are_no_numbers_are_the_same_or_not() {
+    fn revisions_that_are_no_numbers_are_compared_for_equality() {
         let named = |revision: &str, uid: &str| {
             let mut object = with_uid(0, uid);
             object.metadata.resource_version = Some(revision.to_owned());
@@ -332,109 +329,109 @@ mod tests {
         let count = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&count);
         cache.listen(move |_| *counted.lock().unwrap() += 1);
-        cache.follow(Event::Apply(named("x", "first")));
-        assert_eq!(*count.lock().unwrap(), 1, "the same is no news");
-        cache.follow(Event::Apply(named("a", "first")));
+        cache.apply_event(Event::Apply(named("x", "first")));
+        assert_eq!(*count.lock().unwrap(), 1, "the same object is no change");
+        cache.apply_event(Event::Apply(named("a", "first")));
         assert_eq!(shown(&cache), ["a"]);
         relist(&cache, [named("b", "first")]);
         assert_eq!(shown(&cache), ["b"]);
-        cache.follow(Event::Delete(named("c", "other")));
-        assert_eq!(shown(&cache), ["b"], "that was another one");
-        cache.follow(Event::Delete(named("c", "first")));
+        cache.apply_event(Event::Delete(named("c", "other")));
+        assert_eq!(shown(&cache), ["b"], "another object was deleted");
+        cache.apply_event(Event::Delete(named("c", "first")));
         assert_eq!(shown(&cache), [""; 0]);
     }
 
     #[test]
-    fn late_answer_to_a_write_does_not_bring_back_what_is_gone() {
+    fn late_response_to_a_write_does_not_restore_a_deleted_object() {
         let cache = listed([with_uid(1, "first")]);
-        cache.follow(Event::Delete(with_uid(5, "first")));
-        cache.wrote(with_uid(4, "first"));
+        cache.apply_event(Event::Delete(with_uid(5, "first")));
+        cache.record_write(with_uid(4, "first"));
         assert_eq!(held(&cache), []);
-        // Another one with its name is another one.
-        cache.wrote(with_uid(7, "second"));
+        // Another object with the same name is held.
+        cache.record_write(with_uid(7, "second"));
         assert_eq!(held(&cache), [("a".to_owned(), 7)]);
-        // Gone is also what a new list lacks.
-        cache.follow(Event::Init);
-        cache.follow(Event::InitDone);
-        cache.wrote(with_uid(8, "second"));
+        // What a new list lacks is deleted too.
+        cache.apply_event(Event::Init);
+        cache.apply_event(Event::InitDone);
+        cache.record_write(with_uid(8, "second"));
         assert_eq!(held(&cache), []);
     }
 
     #[test]
-    fn own_write_is_seen_at_once_and_the_watch_does_not_take_it_back() {
+    fn own_write_is_visible_at_once_and_older_events_do_not_revert_it() {
         let cache = listed([map("a", 1)]);
-        cache.wrote(map("a", 5));
-        cache.follow(Event::Apply(map("a", 3)));
+        cache.record_write(map("a", 5));
+        cache.apply_event(Event::Apply(map("a", 3)));
         assert_eq!(held(&cache), [("a".to_owned(), 5)]);
-        cache.follow(Event::Apply(map("a", 6)));
+        cache.apply_event(Event::Apply(map("a", 6)));
         assert_eq!(held(&cache), [("a".to_owned(), 6)]);
     }
 
     #[test]
-    fn own_write_is_slimmed_as_the_watch_is() {
-        let cache = Cache::<ConfigMap>::slimmed(|map| map.data = None);
+    fn own_write_is_transformed_as_watched_objects_are() {
+        let cache = Cache::<ConfigMap>::with_transform(|map| map.data = None);
         let mut fat = map("a", 1);
         fat.data = Some(Default::default());
         fat.metadata.managed_fields = Some(Vec::new());
-        cache.wrote(fat);
+        cache.record_write(fat);
         assert_eq!(*cache.all()[0], map("a", 1));
     }
 
     #[test]
-    fn older_list_does_not_take_an_own_write_back() {
+    fn older_list_does_not_revert_an_own_write() {
         let cache = listed([map("a", 1)]);
-        cache.follow(Event::Init);
-        cache.follow(Event::InitApply(map("a", 1)));
-        cache.wrote(map("a", 5));
-        cache.follow(Event::InitDone);
+        cache.apply_event(Event::Init);
+        cache.apply_event(Event::InitApply(map("a", 1)));
+        cache.record_write(map("a", 5));
+        cache.apply_event(Event::InitDone);
         assert_eq!(held(&cache), [("a".to_owned(), 5)]);
     }
 
     #[test]
-    fn what_a_new_list_lacks_is_gone() {
+    fn object_missing_from_a_new_list_is_deleted() {
         let cache = listed([map("a", 1), map("b", 2)]);
         let gone = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&gone);
+        let report = Arc::clone(&gone);
         cache.listen(move |delta| {
-            heard.lock().unwrap().push((delta.before.as_ref().map(|object| object.name_any()), delta.after.is_some()));
+            report.lock().unwrap().push((delta.before.as_ref().map(|object| object.name_any()), delta.after.is_some()));
         });
         gone.lock().unwrap().clear();
-        cache.follow(Event::Init);
-        cache.follow(Event::InitApply(map("b", 2)));
-        cache.follow(Event::InitDone);
+        cache.apply_event(Event::Init);
+        cache.apply_event(Event::InitApply(map("b", 2)));
+        cache.apply_event(Event::InitDone);
         assert_eq!(held(&cache), [("b".to_owned(), 2)]);
         assert_eq!(*gone.lock().unwrap(), [(Some("a".to_owned()), false)]);
     }
 
     #[test]
-    fn late_word_of_a_deletion_does_not_remove_the_successor() {
+    fn late_deletion_event_does_not_remove_the_successor() {
         let cache = listed([map("a", 1)]);
-        cache.wrote(map("a", 7));
-        cache.follow(Event::Delete(map("a", 4)));
+        cache.record_write(map("a", 7));
+        cache.apply_event(Event::Delete(map("a", 4)));
         assert_eq!(held(&cache), [("a".to_owned(), 7)]);
-        cache.follow(Event::Delete(map("a", 9)));
+        cache.apply_event(Event::Delete(map("a", 9)));
         assert_eq!(held(&cache), []);
     }
 
     #[test]
-    fn late_listener_is_told_of_what_is_there() {
+    fn late_listener_is_called_for_held_objects() {
         let cache = listed([map("a", 1)]);
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&told);
-        cache.listen(move |delta| heard.lock().unwrap().push((delta.before.is_some(), delta.after.is_some())));
-        assert_eq!(*told.lock().unwrap(), [(false, true)]);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let report = Arc::clone(&reported);
+        cache.listen(move |delta| report.lock().unwrap().push((delta.before.is_some(), delta.after.is_some())));
+        assert_eq!(*reported.lock().unwrap(), [(false, true)]);
     }
 
     #[test]
     fn listener_gets_both_sides_of_a_change() {
         let cache = listed([map("a", 1)]);
         let sides = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&sides);
-        cache.listen(move |delta| heard.lock().unwrap().push(delta.sides().count()));
-        cache.follow(Event::Apply(map("a", 2)));
-        cache.follow(Event::Apply(map("b", 3)));
-        cache.follow(Event::Apply(map("b", 3)));
-        let told = sides.lock().unwrap();
-        assert_eq!(*told, [1, 2, 1], "what is there, a change, another one; and nothing of what changes nothing");
+        let report = Arc::clone(&sides);
+        cache.listen(move |delta| report.lock().unwrap().push(delta.sides().count()));
+        cache.apply_event(Event::Apply(map("a", 2)));
+        cache.apply_event(Event::Apply(map("b", 3)));
+        cache.apply_event(Event::Apply(map("b", 3)));
+        let sides = sides.lock().unwrap();
+        assert_eq!(*sides, [1, 2, 1], "the held object, a change, a new object; the last event changes nothing");
     }
 }

@@ -1,6 +1,6 @@
 //! Cache sets: the caches of one operator, by resource type.
 //!
-//! The applier hands the answer of every write to the cache of its kind, so a controller never decides on the state before
+//! The applier hands the response to every write to the cache of its kind, so a controller never decides on the state before
 //! its own write. An operator waits for its own caches and for no others.
 
 use std::fmt::Debug;
@@ -16,18 +16,17 @@ use crate::cache::{Cache, Key};
 
 /// A cache of objects of some kind.
 pub trait AnyCache: Send + Sync {
-    /// The kind.
     fn resource(&self) -> ResourceType;
     /// The uid of the object with this key, if it is held.
     fn uid(&self, key: &Key) -> Option<String>;
-    /// Takes in an answer of the API server, ahead of the watch.
+    /// Holds a response of the API server, ahead of the watch.
     ///
     /// # Errors
     ///
     /// If it is not an object of this kind.
-    fn wrote_json(&self, answer: &str) -> Result<(), serde_json::Error>;
+    fn record_write_json(&self, response: &str) -> Result<(), serde_json::Error>;
     /// Keeps the cache current for as long as it is polled.
-    fn follow_api(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()>;
+    fn watch(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()>;
     /// Waits until the first list is complete.
     fn wait_synced(&self) -> BoxFuture<'_, ()>;
 }
@@ -45,12 +44,12 @@ where
         self.get(key)?.meta().uid.clone()
     }
 
-    fn wrote_json(&self, answer: &str) -> Result<(), serde_json::Error> {
-        self.wrote(serde_json::from_str(answer)?);
+    fn record_write_json(&self, response: &str) -> Result<(), serde_json::Error> {
+        self.record_write(serde_json::from_str(response)?);
         Ok(())
     }
 
-    fn follow_api(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()> {
+    fn watch(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()> {
         self.run(Api::all(client.clone()), watcher::Config::default()).boxed()
     }
 
@@ -64,7 +63,6 @@ where
 pub struct CacheSet(Arc<[Arc<dyn AnyCache>]>);
 
 impl CacheSet {
-    /// These caches.
     pub fn new(caches: impl IntoIterator<Item = Arc<dyn AnyCache>>) -> CacheSet {
         CacheSet(caches.into_iter().collect())
     }
@@ -74,7 +72,7 @@ impl CacheSet {
         if self.0.is_empty() {
             return std::future::pending().boxed();
         }
-        select_all(self.0.iter().map(|cache| Arc::clone(cache).follow_api(client))).map(drop).boxed()
+        select_all(self.0.iter().map(|cache| Arc::clone(cache).watch(client))).map(drop).boxed()
     }
 
     /// Waits until the first list of every kind is complete.
@@ -84,11 +82,11 @@ impl CacheSet {
         }
     }
 
-    /// Takes in the answer to a write of an object of this kind.
-    pub(crate) fn wrote(&self, object: &ObjectRef, answer: &str) {
+    /// Holds the response to a write in the cache of the object's kind.
+    pub(crate) fn record_write(&self, object: &ObjectRef, response: &str) {
         let Some(cache) = self.of(&object.resource) else { return };
-        if let Err(error) = cache.wrote_json(answer) {
-            tracing::warn!(%object, %error, "cannot read the API server's answer; waiting for the watch");
+        if let Err(error) = cache.record_write_json(response) {
+            tracing::warn!(%object, %error, "cannot read the API server's response; waiting for the watch");
         }
     }
 

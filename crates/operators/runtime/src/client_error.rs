@@ -1,8 +1,7 @@
-//! Errors of the API client as one line: the server's message and code, or what is wrong with the connection.
+//! Client errors in one line: the server's message and code, or the error of the connection.
 
 use kube::runtime::watcher;
 
-/// An error in one line.
 pub fn summary(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => format!("{} ({})", status.message, status.code),
@@ -11,7 +10,6 @@ pub fn summary(error: &kube::Error) -> String {
     }
 }
 
-/// An error of a watch in one line.
 pub fn watch_summary(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error) => format!("cannot list: {}", summary(error)),
@@ -29,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_the_server_are_its_message_and_code() {
+    fn errors_of_the_server_are_its_message_and_code() {
         let status = Status::failure("Unauthorized", "Unauthorized").with_code(401);
         let error = kube::Error::Api(Box::new(status));
         assert_eq!(summary(&error), "Unauthorized (401)");

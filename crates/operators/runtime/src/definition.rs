@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::cache::Cache;
 
-/// A kind that an operator needs: the name of its definition, and the version that is read and written.
+/// A definition that an operator needs, and the version that it reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredDefinition {
     pub name: String,
@@ -129,14 +129,14 @@ impl Resource for ServedDefinition {
 #[derive(Clone)]
 pub struct Definitions {
     cache: Arc<Cache<ServedDefinition>>,
-    /// Marked at every change.
+    /// Notified at every change.
     changes: watch::Receiver<()>,
 }
 
 impl Default for Definitions {
     fn default() -> Self {
         // An applied definition carries itself once more in an annotation.
-        let cache = Arc::new(Cache::slimmed(|found: &mut ServedDefinition| found.metadata.annotations = None));
+        let cache = Arc::new(Cache::with_transform(|found: &mut ServedDefinition| found.metadata.annotations = None));
         let (sender, changes) = watch::channel(());
         cache.listen(move |_| sender.send_replace(()));
         Definitions { cache, changes }
@@ -215,9 +215,9 @@ mod tests {
 
     fn listed(objects: Vec<ServedDefinition>) -> Definitions {
         let definitions = Definitions::default();
-        definitions.cache.follow(Event::Init);
-        objects.into_iter().for_each(|object| definitions.cache.follow(Event::InitApply(object)));
-        definitions.cache.follow(Event::InitDone);
+        definitions.cache.apply_event(Event::Init);
+        objects.into_iter().for_each(|object| definitions.cache.apply_event(Event::InitApply(object)));
+        definitions.cache.apply_event(Event::InitDone);
         definitions
     }
 
@@ -253,9 +253,9 @@ mod tests {
         let next = definitions.missing_changed(&required, Some(&missing));
         let mut next = std::pin::pin!(next);
         assert!(futures::poll!(&mut next).is_pending());
-        definitions.cache.follow(Event::Apply(definition("b", 1, "True")));
+        definitions.cache.apply_event(Event::Apply(definition("b", 1, "True")));
         assert!(futures::poll!(&mut next).is_pending(), "another definition");
-        definitions.cache.follow(Event::Apply(definition("a", 2, "True")));
+        definitions.cache.apply_event(Event::Apply(definition("a", 2, "True")));
         assert_eq!(next.await, []);
     }
 }

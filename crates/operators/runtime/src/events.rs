@@ -1,8 +1,8 @@
-//! Events: what happened, recorded once, on the object that it happened to.
+//! Events: writes Kubernetes Events about objects, each once.
 //!
 //! A decision emits events on transitions only. The same message about the same object is counted by kube's recorder instead
 //! of written again; another message is another Event, which takes a recorder of its own because a recorder compares the
-//! reason only. Repetitions within seconds are not even counted. An Event that cannot be written is retried a few times, then
+//! reason only. Repetitions within seconds are not even counted. An Event that cannot be written is with_retries a few times, then
 //! logged and dropped: it never holds up the work for long.
 
 use std::collections::BTreeMap;
@@ -32,51 +32,50 @@ pub struct Events {
     client: Client,
     reporter: Reporter,
     leadership: Leadership,
-    recent: Arc<Mutex<Recent<Recorder>>>,
+    recent: Arc<Mutex<RecentEvents<Recorder>>>,
 }
 
-/// What was told: of which object, the reason, what else it is about, and the sentence.
-type Occurrence = [String; 4];
+/// The identity of an event: the object's uid, the reason, the related object and the note.
+type EventKey = [String; 4];
 
-/// How much is remembered at most; whatever is beyond is told anew.
+/// How many events are remembered; an event beyond that is written again.
 const MAX_RECENT: usize = 4096;
-/// From how much on it is worth while to look for what is to be forgotten.
+/// Below this number, pruning is not worth its cost.
 const MIN_PRUNE: usize = 64;
 
-/// What was told lately, when last, and the recorder that counts it.
-struct Recent<R> {
-    entries: BTreeMap<Occurrence, (Instant, R)>,
-    /// How many there may be before the old ones are looked for: twice what was left the last time, so that to look costs each of them
-    /// the same, however many there are.
-    room: usize,
+/// The events that were written recently: when last, and the recorder that counts them.
+struct RecentEvents<R> {
+    entries: BTreeMap<EventKey, (Instant, R)>,
+    /// The number of entries at which old ones are pruned: twice what was left the last time, so that the cost for each entry
+    /// is constant.
+    prune_at: usize,
 }
 
-impl<R> Default for Recent<R> {
+impl<R> Default for RecentEvents<R> {
     fn default() -> Self {
-        Recent { entries: BTreeMap::new(), room: MIN_PRUNE }
+        RecentEvents { entries: BTreeMap::new(), prune_at: MIN_PRUNE }
     }
 }
 
-impl<R: Clone> Recent<R> {
-    /// The recorder to tell it with, if it was not told a moment ago; from now on it was.
-    fn claim(&mut self, said: &Occurrence, recorder: impl FnOnce() -> R) -> Option<R> {
-        if let Some((since, recorder)) =
-            self.entries.get_mut(said).filter(|(since, _)| since.elapsed() < SERIES_TIMEOUT)
+impl<R: Clone> RecentEvents<R> {
+    /// The recorder to write the event with, unless it was written a moment ago; from now on it counts as written.
+    fn claim(&mut self, key: &EventKey, recorder: impl FnOnce() -> R) -> Option<R> {
+        if let Some((since, recorder)) = self.entries.get_mut(key).filter(|(since, _)| since.elapsed() < SERIES_TIMEOUT)
         {
             let is_soon = since.elapsed() < REPEAT_INTERVAL;
             *since = if is_soon { *since } else { Instant::now() };
             return (!is_soon).then(|| recorder.clone());
         }
-        if self.entries.len() >= self.room {
-            self.forget();
+        if self.entries.len() >= self.prune_at {
+            self.prune();
         }
         let recorder = recorder();
-        self.entries.insert(said.clone(), (Instant::now(), recorder.clone()));
+        self.entries.insert(key.clone(), (Instant::now(), recorder.clone()));
         Some(recorder)
     }
 
-    /// Forgets what was told long ago, and if that is too little, the older half.
-    fn forget(&mut self) {
+    /// Removes old entries, and if that is too little, the older half.
+    fn prune(&mut self) {
         self.entries.retain(|_, (since, _)| since.elapsed() < SERIES_TIMEOUT);
         if self.entries.len() >= MAX_RECENT {
             let mut times: Vec<Instant> = self.entries.values().map(|(since, _)| *since).collect();
@@ -84,12 +83,12 @@ impl<R: Clone> Recent<R> {
             let median = *median;
             self.entries.retain(|_, (since, _)| *since > median);
         }
-        self.room = (2 * self.entries.len()).clamp(MIN_PRUNE, MAX_RECENT);
+        self.prune_at = (2 * self.entries.len()).clamp(MIN_PRUNE, MAX_RECENT);
     }
 
-    /// It was not told after all.
-    fn release(&mut self, said: &Occurrence) {
-        self.entries.remove(said);
+    /// The event was not written after all.
+    fn release(&mut self, key: &EventKey) {
+        self.entries.remove(key);
     }
 }
 
@@ -99,7 +98,6 @@ impl Events {
         Events { client, reporter: Reporter::from(controller.to_owned()), leadership, recent: Arc::default() }
     }
 
-    /// Emits an event about an object.
     pub async fn emit(&self, object: &ObjectRef, event: &seaworthy_change::Event) {
         if !self.leadership.holds() {
             return;
@@ -108,9 +106,9 @@ impl Events {
         let uid = object.uid.clone().unwrap_or_else(|| object.name.clone());
         let related = event.related.as_ref().map(|related| related.name.clone()).unwrap_or_default();
         let note = shorten(event.message.clone());
-        let occurrence = [uid, event.reason.to_owned(), related, note.clone()];
+        let key = [uid, event.reason.to_owned(), related, note.clone()];
         let create = || Recorder::new(self.client.clone(), self.reporter.clone());
-        let Some(recorder) = self.recent().claim(&occurrence, create) else { return };
+        let Some(recorder) = self.recent().claim(&key, create) else { return };
         if event.is_warning {
             tracing::warn!(reason = event.reason, "{object}: {note}");
         } else {
@@ -123,13 +121,13 @@ impl Events {
             action: event.reason.to_owned(),
             secondary: event.related.as_ref().map(reference),
         };
-        if let Err(error) = retried(|| publish(&recorder, &published, &about)).await {
-            self.recent().release(&occurrence);
+        if let Err(error) = with_retries(|| publish(&recorder, &published, &about)).await {
+            self.recent().release(&key);
             tracing::warn!(reason = event.reason, %object, error = error.message, "cannot write the event");
         }
     }
 
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent<Recorder>> {
+    fn recent(&self) -> std::sync::MutexGuard<'_, RecentEvents<Recorder>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,7 +148,7 @@ async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) ->
     match timeout(PUBLISH_TIMEOUT, recorder.publish(event, about)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => {
-            // What was refused for what it is will be refused again.
+            // An invalid event would be refused again.
             let is_final = matches!(&error, kube::Error::Api(status) if (400..429).contains(&status.code));
             Err(Unpublished { message: error.to_string(), is_final })
         }
@@ -167,8 +165,8 @@ struct Unpublished {
     is_final: bool,
 }
 
-/// Tries a few times, with waits in between.
-async fn retried<F: Future<Output = Result<(), Unpublished>>>(publish: impl Fn() -> F) -> Result<(), Unpublished> {
+/// Tries a few times, with delays in between.
+async fn with_retries<F: Future<Output = Result<(), Unpublished>>>(publish: impl Fn() -> F) -> Result<(), Unpublished> {
     for wait in RETRY_DELAYS {
         match publish().await {
             Err(error) if !error.is_final => sleep(wait).await,
@@ -179,11 +177,11 @@ async fn retried<F: Future<Output = Result<(), Unpublished>>>(publish: impl Fn()
 }
 
 /// The API server refuses longer notes.
-const LONGEST_NOTE: usize = 1024;
+const MAX_NOTE_BYTES: usize = 1024;
 
 fn shorten(mut note: String) -> String {
-    if note.len() > LONGEST_NOTE {
-        let mut end = LONGEST_NOTE - "…".len();
+    if note.len() > MAX_NOTE_BYTES {
+        let mut end = MAX_NOTE_BYTES - "…".len();
         while !note.is_char_boundary(end) {
             end -= 1;
         }
@@ -202,51 +200,51 @@ mod tests {
         let short = "é".repeat(10);
         assert_eq!(shorten(short.clone()), short);
         let cut = shorten("é".repeat(2000));
-        assert!(cut.len() <= LONGEST_NOTE && cut.ends_with('…'));
+        assert!(cut.len() <= MAX_NOTE_BYTES && cut.ends_with('…'));
     }
 
-    fn said(config: &str, note: &str) -> Occurrence {
+    fn key(config: &str, note: &str) -> EventKey {
         ["pool", "Completed", config, note].map(str::to_owned)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn same_is_not_told_again_soon_and_another_configuration_is() {
-        let mut recent = Recent::default();
-        assert_eq!(recent.claim(&said("a", "w1"), || 1), Some(1));
-        assert_eq!(recent.claim(&said("a", "w1"), || 2), None);
-        assert_eq!(recent.claim(&said("b", "w1"), || 3), Some(3), "a second configuration was completed");
-        assert_eq!(recent.claim(&said("a", "w2"), || 4), Some(4), "of another node");
+    async fn same_event_is_not_repeated_soon_and_one_of_another_configuration_is_written() {
+        let mut recent = RecentEvents::default();
+        assert_eq!(recent.claim(&key("a", "w1"), || 1), Some(1));
+        assert_eq!(recent.claim(&key("a", "w1"), || 2), None);
+        assert_eq!(recent.claim(&key("b", "w1"), || 3), Some(3), "a second configuration was completed");
+        assert_eq!(recent.claim(&key("a", "w2"), || 4), Some(4), "of another node");
         tokio::time::advance(REPEAT_INTERVAL).await;
-        assert_eq!(recent.claim(&said("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
+        assert_eq!(recent.claim(&key("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
         tokio::time::advance(SERIES_TIMEOUT - REPEAT_INTERVAL).await;
-        assert_eq!(recent.claim(&said("a", "w2"), || 6), Some(6));
+        assert_eq!(recent.claim(&key("a", "w2"), || 6), Some(6));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_told_long_ago_is_forgotten_and_never_is_too_much_remembered() {
-        let mut recent = Recent::default();
+    async fn old_events_are_pruned_and_the_number_of_entries_is_bounded() {
+        let mut recent = RecentEvents::default();
         for nth in 0..3 * MIN_PRUNE {
-            recent.claim(&said("a", &nth.to_string()), || 1);
+            recent.claim(&key("a", &nth.to_string()), || 1);
         }
-        assert_eq!(recent.entries.len(), 3 * MIN_PRUNE, "all of that is lately");
+        assert_eq!(recent.entries.len(), 3 * MIN_PRUNE, "all of these are recent");
         tokio::time::advance(SERIES_TIMEOUT).await;
         let many = 2 * MAX_RECENT;
         for nth in 0..many {
             tokio::time::advance(Duration::from_millis(1)).await;
-            recent.claim(&said("b", &nth.to_string()), || 1);
+            recent.claim(&key("b", &nth.to_string()), || 1);
             assert!(recent.entries.len() <= MAX_RECENT);
         }
-        assert!(recent.entries.keys().all(|said| said[2] == "b"), "the older ones go first");
-        assert_eq!(recent.claim(&said("b", &(many - 1).to_string()), || 2), None, "the last is remembered");
-        assert_eq!(recent.claim(&said("b", "0"), || 2), Some(2), "the first is told anew");
+        assert!(recent.entries.keys().all(|key| key[2] == "b"), "the older ones go first");
+        assert_eq!(recent.claim(&key("b", &(many - 1).to_string()), || 2), None, "the last is remembered");
+        assert_eq!(recent.claim(&key("b", "0"), || 2), Some(2), "the first is written again");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_told_is_told_the_next_time() {
-        let mut recent = Recent::default();
-        assert_eq!(recent.claim(&said("a", ""), || 1), Some(1));
-        recent.release(&said("a", ""));
-        assert_eq!(recent.claim(&said("a", ""), || 2), Some(2));
+    async fn event_that_was_not_written_is_written_the_next_time() {
+        let mut recent = RecentEvents::default();
+        assert_eq!(recent.claim(&key("a", ""), || 1), Some(1));
+        recent.release(&key("a", ""));
+        assert_eq!(recent.claim(&key("a", ""), || 2), Some(2));
     }
 
     /// How often an event is tried that fails so many times.
@@ -257,12 +255,12 @@ mod tests {
             let fails = count.get() <= failures;
             async move { if fails { Err(Unpublished { message: String::new(), is_final }) } else { Ok(()) } }
         };
-        let is_told = retried(publish).await.is_ok();
-        (count.get(), is_told)
+        let is_written = with_retries(publish).await.is_ok();
+        (count.get(), is_written)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn event_is_tried_a_few_times_unless_it_is_refused_for_what_it_is() {
+    async fn event_is_retried_a_few_times_unless_it_is_invalid() {
         assert_eq!(tries(0, false).await, (1, true));
         assert_eq!(tries(2, false).await, (3, true));
         assert_eq!(tries(9, false).await, (3, false));

@@ -1,4 +1,4 @@
-//! Installation of definitions and of the namespace that operators store in.
+//! Installation of CustomResourceDefinitions, and of the namespace that operators store objects in.
 
 use std::time::Duration;
 
@@ -14,20 +14,10 @@ const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Why an installation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// Something could not be written.
     #[error("cannot write {what}: {source}")]
-    Write {
-        /// What.
-        what: String,
-        /// Why not.
-        source: kube::Error,
-    },
-    /// A definition is not established in time.
-    #[error("CustomResourceDefinition {name} is not established; its conditions say why: kubectl describe crd {name}")]
-    NotEstablished {
-        /// The definition.
-        name: String,
-    },
+    Write { what: String, source: kube::Error },
+    #[error("CustomResourceDefinition {name} is not established; for its conditions, run: kubectl describe crd {name}")]
+    NotEstablished { name: String },
 }
 
 /// Applies definitions, waits until they are established, and creates the namespace.

@@ -1,7 +1,7 @@
-//! Leadership: of several controllers for one cluster, one acts.
+//! Leadership: of several processes for one cluster, one acts.
 //!
-//! The election itself is in [`crate::election`]; here is the lease it is about. Losing leadership ends the process that
-//! had it: what is under way there may have missed the change, and a fresh start is the state that is tested most.
+//! The decisions are in [`crate::election`]; this module reads and writes the lease. Losing leadership ends the process that
+//! had it: work in flight there may have missed the change, and a fresh start is the state that is tested most.
 
 use std::time::Duration;
 
@@ -13,12 +13,11 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::election::{Election, Seen, Step, Terms};
+use crate::election::{Election, LeaseAction, LeaseTimings, ObservedLease};
 
-/// How long a lease that is merely held keeps others waiting.
-const HELD: Duration = Duration::from_secs(60);
-/// Who holds it, for the API.
-const HOLDER: &str = "seaworthy-leadership";
+/// The duration of a lease that is held without an election.
+const HELD_LEASE_DURATION: Duration = Duration::from_secs(60);
+const FIELD_MANAGER: &str = "seaworthy-leadership";
 
 /// Whether this process may act.
 #[derive(Clone, Debug)]
@@ -29,25 +28,25 @@ pub struct Leadership {
 /// Until when leadership is certain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Until {
-    /// Not at all: somebody else leads, or nobody yet.
+    /// Another process leads, or none does yet.
     Never,
     /// Until then, unless it is renewed.
-    Then(Instant),
-    /// There is nobody else.
+    At(Instant),
+    /// There is no other process.
     Always,
 }
 
 impl Leadership {
     /// For a process that has the cluster to itself.
-    pub fn alone() -> Leadership {
+    pub fn always() -> Leadership {
         Leadership { until: watch::Sender::new(Until::Always).subscribe() }
     }
 
-    /// Whether this process leads now. To be asked before every write.
+    /// Whether this process leads now. Checked before every write.
     pub fn holds(&self) -> bool {
         match *self.until.borrow() {
             Until::Never => false,
-            Until::Then(until) => Instant::now() < until,
+            Until::At(until) => Instant::now() < until,
             Until::Always => true,
         }
     }
@@ -55,7 +54,7 @@ impl Leadership {
     /// Waits until this process leads.
     pub async fn acquired(&self) {
         let mut until = self.until.clone();
-        // An error means that the campaign is over, which ends the process by its own way.
+        // An error means that the elector has ended, which ends the process elsewhere.
         if until.wait_for(|until| *until != Until::Never).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -68,8 +67,8 @@ impl Leadership {
             let now = *until.borrow_and_update();
             let end = match now {
                 Until::Never => return,
-                Until::Then(end) => end,
-                // Nobody is there who could change it, and to ask for a change would be answered at once, for ever.
+                Until::At(end) => end,
+                // Its sender is gone: waiting for a change would return at once, in a busy loop.
                 Until::Always => return std::future::pending().await,
             };
             tokio::select! {
@@ -80,62 +79,73 @@ impl Leadership {
     }
 }
 
-/// A candidate for the leadership that a lease stands for.
-pub struct Campaign {
+/// A candidate for a lease.
+pub struct LeaderElector {
     leases: Api<Lease>,
     name: String,
     election: Election,
-    terms: Terms,
+    timings: LeaseTimings,
     until: watch::Sender<Until>,
 }
 
-impl Campaign {
-    /// Stands for the lease `name` in `namespace`.
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, terms: Terms) -> (Campaign, Leadership) {
+impl LeaderElector {
+    /// A candidate for the lease `name` in `namespace`.
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: &str,
+        timings: LeaseTimings,
+    ) -> (LeaderElector, Leadership) {
         let until = watch::Sender::new(Until::Never);
         let leadership = Leadership { until: until.subscribe() };
         let leases = Api::namespaced(client, namespace);
-        let election = Election::new(identity, terms);
-        (Campaign { leases, name: name.to_owned(), election, terms, until }, leadership)
+        let election = Election::new(identity, timings);
+        (LeaderElector { leases, name: name.to_owned(), election, timings, until }, leadership)
     }
 
-    /// Stands until it is lost after having been won, or for as long as it is polled.
+    /// Acquires and renews the lease for as long as it is polled; returns when leadership is lost.
     pub async fn run(&mut self) {
         loop {
             let was_leading = self.election.leads_until().is_some();
-            // A call that hangs must not outlive the deadline; the next round finds out what became of it.
-            let round = tokio::time::timeout(self.terms.deadline, self.round()).await;
+            // A call that hangs must not outlive the deadline; the next round reads its result.
+            let round = tokio::time::timeout(self.timings.renew_deadline, self.round()).await;
             match round {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(lease = self.name, %error, "the lease could not be claimed"),
-                Err(_) => tracing::warn!(lease = self.name, "the API server does not answer in time"),
+                Ok(Err(error)) => {
+                    tracing::warn!(lease = self.name, %error, "cannot acquire or renew the lease; retrying")
+                }
+                Err(_) => tracing::warn!(
+                    lease = self.name,
+                    "cannot acquire or renew the lease: the API server does not respond in time; retrying"
+                ),
             }
             let now = Instant::now();
             let until = match self.election.leads_until() {
-                Some(until) if now < until => Until::Then(until),
+                Some(until) if now < until => Until::At(until),
                 _ => Until::Never,
             };
             self.until.send_replace(until);
             if was_leading && until == Until::Never {
                 return;
             }
-            sleep(self.terms.retry).await;
+            sleep(self.timings.retry_period).await;
         }
     }
 
     async fn round(&mut self) -> Result<(), kube::Error> {
         let lease = self.leases.get_opt(&self.name).await?;
         let sent = Instant::now();
-        let step = self.election.look(lease.as_ref().map(seen), sent);
-        let written = match step {
-            Step::Wait => {
+        let action = self.election.observe(lease.as_ref().map(observed), sent);
+        let written = match action {
+            LeaseAction::Wait => {
                 self.election.refused();
                 return Ok(());
             }
-            Step::Create => self.leases.create(&PostParams::default(), &self.claim(None, 0, true)).await,
-            Step::Write { transitions, takes, .. } => {
-                // The revision that was read goes back with the object, so a claim made since then is not overwritten.
-                let claim = self.claim(lease, transitions, takes);
+            LeaseAction::Create => self.leases.create(&PostParams::default(), &self.claim(None, 0, true)).await,
+            LeaseAction::Write { transitions, changes_holder, .. } => {
+                // The resource version that was read is sent with the object, so a claim made since then is not overwritten.
+                let claim = self.claim(lease, transitions, changes_holder);
                 self.leases.replace(&self.name, &PostParams::default(), &claim).await
             }
         };
@@ -149,8 +159,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Gives the lease back, so that the next one need not wait for it to lapse.
-    pub async fn resign(&mut self) -> Result<(), kube::Error> {
+    /// Releases the lease, so that the next candidate need not wait for it to expire.
+    pub async fn release(&mut self) -> Result<(), kube::Error> {
         self.until.send_replace(Until::Never);
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else { return Ok(()) };
         let Some(spec) = &mut lease.spec else { return Ok(()) };
@@ -164,7 +174,7 @@ impl Campaign {
         }
     }
 
-    fn claim(&self, lease: Option<Lease>, transitions: i32, takes: bool) -> Lease {
+    fn claim(&self, lease: Option<Lease>, transitions: i32, changes_holder: bool) -> Lease {
         let now = MicroTime(Timestamp::now());
         let mut lease = lease.unwrap_or_else(|| Lease {
             metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
@@ -172,21 +182,21 @@ impl Campaign {
         });
         let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
         spec.holder_identity = Some(self.election.identity().to_owned());
-        spec.lease_duration_seconds = i32::try_from(self.terms.duration.as_secs()).ok();
+        spec.lease_duration_seconds = i32::try_from(self.timings.duration.as_secs()).ok();
         spec.lease_transitions = Some(transitions);
         spec.renew_time = Some(now.clone());
-        if takes {
+        if changes_holder {
             spec.acquire_time = Some(now);
         }
         lease
     }
 }
 
-/// Holds a lease for as long as it is polled, without standing for it: for a process that has the cluster to itself, and acts
-/// whatever the lease says. Others see by it that somebody leads, and wait.
-pub async fn hold(client: Client, namespace: &str, name: &str, identity: &str) {
+/// Holds a lease for as long as it is polled, without an election: for a process that has the cluster to itself, and acts
+/// whatever the lease says. Other candidates see that it is held, and wait.
+pub async fn hold_lease(client: Client, namespace: &str, name: &str, identity: &str) {
     let leases: Api<Lease> = Api::namespaced(client, namespace);
-    let manager = PatchParams::apply(HOLDER).force();
+    let manager = PatchParams::apply(FIELD_MANAGER).force();
     loop {
         let lease = serde_json::json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -194,20 +204,20 @@ pub async fn hold(client: Client, namespace: &str, name: &str, identity: &str) {
             "metadata": {"name": name},
             "spec": {
                 "holderIdentity": identity,
-                "leaseDurationSeconds": HELD.as_secs(),
+                "leaseDurationSeconds": HELD_LEASE_DURATION.as_secs(),
                 "renewTime": MicroTime(Timestamp::now()),
             },
         });
         if let Err(error) = leases.patch(name, &manager, &Patch::Apply(&lease)).await {
-            tracing::warn!(lease = name, %error, "the lease could not be held, so another process may act as well");
+            tracing::warn!(lease = name, %error, "cannot hold the lease; another process may act as well");
         }
-        sleep(HELD / 3).await;
+        sleep(HELD_LEASE_DURATION / 3).await;
     }
 }
 
-fn seen(lease: &Lease) -> Seen {
+fn observed(lease: &Lease) -> ObservedLease {
     let spec = lease.spec.clone().unwrap_or_default();
-    Seen {
+    ObservedLease {
         holder: spec.holder_identity.unwrap_or_default(),
         revision: lease.metadata.resource_version.clone().unwrap_or_default(),
         transitions: spec.lease_transitions.unwrap_or_default(),
@@ -233,11 +243,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_alone_waits_for_the_loss_without_working() {
+    async fn process_without_an_election_waits_for_the_loss_without_work() {
         let woken = Arc::new(Woken(AtomicBool::new(false)));
-        let leadership = Leadership::alone();
+        let leadership = Leadership::always();
         let lost = pin!(leadership.lost());
         assert!(lost.poll(&mut Context::from_waker(&Arc::clone(&woken).into())).is_pending());
-        assert!(!woken.0.load(Ordering::Relaxed), "it asks to be looked at again at once");
+        assert!(!woken.0.load(Ordering::Relaxed), "it wakes its task at once");
     }
 }

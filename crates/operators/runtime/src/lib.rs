@@ -1,44 +1,44 @@
 //! The runtime of every operator: caches, queues, the applier, events, metrics and leadership.
 //!
-//! A controller reads [`Cache`]s, decides by a pure function, and has its decision performed by the one [`Applier`]:
+//! A controller reads [`Cache`]s, decides by a pure function, and has its decision performed by an [`Applier`]:
 //!
-//! - [`cache`] and [`cache_set`]: what the API holds of a kind, and the kinds of one operator;
-//! - [`applier`]: the one place that writes;
-//! - [`queue`] and [`worker`]: which key is reconciled next, and the loop that does it;
-//! - [`events`] and [`metrics`]: what is recorded and counted;
-//! - [`operator`]: the contract of an operator, and its supervisor; [`definition`] and [`availability`]: when it runs;
-//! - [`election`] and [`leadership`]: of several processes, one acts.
+//! - [`cache`] and [`cache_set`]: the objects of a kind, and the caches of one operator;
+//! - [`applier`]: performs decisions; nothing else writes;
+//! - [`queue`] and [`worker`]: the work queue and the reconcile loop;
+//! - [`events`] and [`metrics`]: Kubernetes Events and Prometheus metrics;
+//! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
+//! - [`election`] and [`leadership`]: leader election.
 
 pub mod applier;
 pub mod availability;
 pub mod cache;
 pub mod cache_set;
-pub mod checked;
+mod cache_state;
 pub mod client_error;
 pub mod definition;
 pub mod election;
 pub mod events;
-mod holdings;
 pub mod install;
 pub mod leadership;
 pub mod metrics;
 pub mod operator;
 pub mod queue;
 mod request;
+pub mod watched_object;
 pub mod worker;
 pub mod write_error;
 
-pub use applier::{Applier, Performed};
+pub use applier::{Applier, DecisionOutcome};
 pub use availability::{Availability, OperatorState};
 pub use cache::{Cache, Delta, Key};
 pub use cache_set::{AnyCache, CacheSet};
-pub use checked::Checked;
 pub use definition::Definitions;
-pub use election::Terms;
+pub use election::LeaseTimings;
 pub use events::Events;
-pub use leadership::{Campaign, Leadership};
+pub use leadership::{LeaderElector, Leadership};
 pub use metrics::{MetricSet, Metrics};
-pub use operator::{Clock, Instance, Operator, OperatorContext, Parts};
+pub use operator::{Clock, EnabledControllers, Operator, OperatorContext, OperatorInstance};
 pub use queue::Queue;
-pub use worker::{Controller, Failure, Next, Observer, Retry};
+pub use watched_object::WatchedObject;
+pub use worker::{Controller, ReconcileError, ReconcileObserver, Requeue, RetryPolicy};
 pub use write_error::WriteError;

@@ -14,10 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::worker::Observer;
+use crate::worker::ReconcileObserver;
 
-/// Upper bounds of the duration of one reconcile, in seconds: from the smallest pool to an API server that hangs.
-const SECONDS: [f64; 9] = [0.0005, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0, 60.0];
+/// Bucket bounds of the duration of one reconcile, in seconds: from the smallest pool to an API server that hangs.
+const DURATION_BUCKETS: [f64; 9] = [0.0005, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0, 60.0];
 
 /// An operator by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -36,11 +36,9 @@ pub struct ReconcileLabels {
 /// One write of one controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WriteLabels {
-    /// The controller.
     pub controller: &'static str,
-    /// The kind that was written.
     pub kind: String,
-    /// How: `apply`, `patch`, `delete`, `evict`.
+    /// `apply`, `patch`, `delete`, `evict`.
     pub verb: &'static str,
     /// `ok`, or the category of the error.
     pub outcome: &'static str,
@@ -49,7 +47,6 @@ pub struct WriteLabels {
 /// A controller by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ControllerLabel {
-    /// The controller.
     pub controller: &'static str,
 }
 
@@ -81,7 +78,7 @@ impl Default for Metrics {
         );
         let reconciles = Family::default();
         registry.register("seaworthy_reconciles", "Reconciles of each controller by outcome", reconciles.clone());
-        let seconds = Family::<_, _, fn() -> Histogram>::new_with_constructor(|| Histogram::new(SECONDS));
+        let seconds = Family::<_, _, fn() -> Histogram>::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         registry.register("seaworthy_reconcile_seconds", "Duration of one reconcile", seconds.clone());
         let writes = Family::default();
         registry.register("seaworthy_writes", "Writes of each controller by kind and outcome", writes.clone());
@@ -108,8 +105,8 @@ impl Metrics {
         set
     }
 
-    /// A write was made or refused.
-    pub fn wrote(&self, labels: WriteLabels) {
+    /// Counts a write that was made or refused.
+    pub fn count_write(&self, labels: WriteLabels) {
         self.writes.get_or_create(&labels).inc();
     }
 
@@ -127,8 +124,8 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl Observer for Metrics {
-    fn looked(&self, controller: &'static str, outcome: &'static str, took: Duration) {
+impl ReconcileObserver for Metrics {
+    fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ReconcileLabels { controller, outcome }).inc();
         self.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
     }
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn page_names_what_was_counted() {
         let metrics = Metrics::default();
-        metrics.looked("render", "ok", Duration::from_millis(3));
+        metrics.reconciled("render", "ok", Duration::from_millis(3));
         let page = metrics.encode().unwrap();
         assert!(page.contains("seaworthy_reconciles_total{controller=\"render\",outcome=\"ok\"} 1\n"), "{page}");
         assert!(page.contains("seaworthy_reconcile_seconds_bucket{le=\"0.01\",controller=\"render\"} 1\n"), "{page}");

@@ -1,4 +1,4 @@
-//! Operators: the contract between a process and what runs in it, and the supervisor of each.
+//! Operators: the trait that an operator implements, and its supervisor.
 //!
 //! An operator is one value with a row in the list of `crates/operators/controllers`. It has its own definitions, caches,
 //! controllers, metrics and rights; the supervisor starts it when its definitions are served, stops it alone when one of
@@ -20,8 +20,8 @@ use crate::definition::{Definitions, MissingDefinition, RequiredDefinition};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
-/// How long an operator that stopped with an error is kept off before it is started again.
-const RESTART_INTERVAL: Duration = Duration::from_secs(10);
+/// How long an operator that stopped with an error waits before it is started again.
+const RESTART_DELAY: Duration = Duration::from_secs(10);
 
 /// The clock; tests set it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -40,19 +40,19 @@ pub struct OperatorContext {
     pub namespace: Arc<str>,
 }
 
-/// The parts of one operator that run: all, or those that were named.
+/// The controllers of one operator that run: all, or those that were named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Parts {
+pub enum EnabledControllers {
     #[default]
     All,
     Named(BTreeSet<&'static str>),
 }
 
-impl Parts {
-    pub fn contains(&self, part: &str) -> bool {
+impl EnabledControllers {
+    pub fn contains(&self, name: &str) -> bool {
         match self {
-            Parts::All => true,
-            Parts::Named(named) => named.contains(part),
+            EnabledControllers::All => true,
+            EnabledControllers::Named(named) => named.contains(name),
         }
     }
 }
@@ -61,14 +61,13 @@ impl Parts {
 pub type ControllersResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// A started operator.
-pub struct Instance {
-    /// Its caches; nobody else waits for them.
+pub struct OperatorInstance {
+    /// Its caches; no other operator waits for them.
     pub caches: CacheSet,
     /// Its controllers. Polled while this process leads; dropped to stop them.
     pub controllers: BoxFuture<'static, ControllersResult>,
 }
 
-/// An operator.
 pub trait Operator: Send + Sync {
     /// Its name in `--only`, logs, metrics and probes.
     fn name(&self) -> &'static str;
@@ -76,8 +75,8 @@ pub trait Operator: Send + Sync {
     /// What it does, in one line for help texts.
     fn summary(&self) -> &'static str;
 
-    /// Its parts that can run by themselves, for `--only`.
-    fn parts(&self) -> &'static [&'static str] {
+    /// Its controllers, or groups of them, that can run by themselves, for `--only`.
+    fn controller_names(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -88,13 +87,13 @@ pub trait Operator: Send + Sync {
     fn manifest(&self, account: &Account) -> OperatorManifest;
 
     /// Fresh caches, and controllers that read them. Called again after every stop.
-    fn start(&self, context: &OperatorContext, parts: &Parts) -> Instance;
+    fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance;
 }
 
 /// Runs an operator whenever its definitions are served, for as long as it is polled.
 pub async fn supervise(
     operator: &dyn Operator,
-    parts: &Parts,
+    enabled: &EnabledControllers,
     context: &OperatorContext,
     definitions: &Definitions,
     availability: &Availability,
@@ -104,7 +103,7 @@ pub async fn supervise(
     let mut missing = definitions.missing_changed(&required, None).await;
     loop {
         while !missing.is_empty() {
-            let why = shown(&missing);
+            let why = summary(&missing);
             tracing::warn!(
                 operator = name,
                 missing = why,
@@ -115,8 +114,8 @@ pub async fn supervise(
             missing = definitions.missing_changed(&required, Some(&missing)).await;
         }
         availability.set(name, OperatorState::Starting);
-        tracing::info!(operator = name, "operator starts");
-        let Instance { caches, controllers } = operator.start(context, parts);
+        tracing::info!(operator = name, "starting operator");
+        let OperatorInstance { caches, controllers } = operator.start(context, enabled);
         let ready = async {
             caches.synced().await;
             availability.set(name, OperatorState::Ready);
@@ -136,9 +135,9 @@ pub async fn supervise(
         missing = match ended {
             Ok(missing) => missing,
             Err(error) => {
-                tracing::error!(operator = name, error, "operator stopped; starting it again in {RESTART_INTERVAL:?}");
+                tracing::error!(operator = name, error, "operator stopped; starting it again in {RESTART_DELAY:?}");
                 availability.set(name, OperatorState::Failed(error));
-                tokio::time::sleep(RESTART_INTERVAL).await;
+                tokio::time::sleep(RESTART_DELAY).await;
                 definitions.missing(&required)
             }
         };
@@ -146,7 +145,7 @@ pub async fn supervise(
 }
 
 /// The first of the missing definitions, and how many there are besides.
-fn shown(missing: &[MissingDefinition]) -> String {
+fn summary(missing: &[MissingDefinition]) -> String {
     match missing {
         [] => String::new(),
         [only] => only.to_string(),

@@ -1,7 +1,7 @@
-//! What is to be looked at again, and when.
+//! Work queue: the keys that are to be reconciled, each with its time.
 //!
-//! A key is in the queue once, however often it is marked. One that fails comes back later and later; one that is marked
-//! while it is being looked at is looked at again. Time is tokio's, so a test can hold it.
+//! A key is in the queue once, however often it is marked. One that fails is retried with a growing delay; one that is marked
+//! while it is being reconciled is reconciled again. Time is tokio's, so a test can hold it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// The wait after a first failure; each further one doubles it.
-const FIRST_RETRY: Duration = Duration::from_millis(50);
-/// The longest wait between two tries. A minute bounds the writes and the log of what cannot be done.
-const LAST_RETRY: Duration = Duration::from_secs(60);
-/// A change ends the wait, but not before this. Two who see differently change things for each other: without it each of
-/// them fails at once on what the other has just done.
-const LEAST_RETRY: Duration = Duration::from_secs(1);
+/// The delay after a first failure; each further one doubles it.
+const INITIAL_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// A minute bounds the writes and the logs of a key that keeps failing.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// A change ends the delay, but not before this. Without it, two writers that disagree would fail at once on each other's
+/// changes.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Keys with the time from which they may be looked at.
+/// Keys with the time from which they may be reconciled.
 #[derive(Debug)]
 pub struct Queue<Key> {
     state: Mutex<State<Key>>,
@@ -27,21 +27,21 @@ pub struct Queue<Key> {
 
 #[derive(Debug)]
 struct State<Key> {
-    due: Timetable<Key>,
+    due: Schedule<Key>,
     failures: BTreeMap<Key, u32>,
-    /// No sooner than this, whoever marks the key: a busy pool is decided on at a bounded rate.
-    not_before: Timetable<Key>,
+    /// The earliest time, whatever marks the key: a busy pool is decided on at a bounded rate.
+    not_before: Schedule<Key>,
 }
 
 /// Keys, each with a time; found by either.
 #[derive(Debug)]
-struct Timetable<Key> {
+struct Schedule<Key> {
     times: BTreeMap<Arc<Key>, Instant>,
     /// The same by time, so that the earliest of many is not searched for.
     keys: BTreeSet<(Instant, Arc<Key>)>,
 }
 
-impl<Key: Ord> Timetable<Key> {
+impl<Key: Ord> Schedule<Key> {
     fn get(&self, key: &Key) -> Option<Instant> {
         self.times.get(key).copied()
     }
@@ -63,53 +63,53 @@ impl<Key: Ord> Timetable<Key> {
         self.keys.first().cloned()
     }
 
-    /// Drops what is over by now.
-    fn pass(&mut self, now: Instant) {
+    /// Removes the keys whose time has passed.
+    fn remove_passed(&mut self, now: Instant) {
         while let Some((_, key)) = self.first().filter(|(time, _)| *time <= now) {
             self.remove(&key);
         }
     }
 }
 
-impl<Key> Default for Timetable<Key> {
+impl<Key> Default for Schedule<Key> {
     fn default() -> Self {
-        Timetable { times: BTreeMap::new(), keys: BTreeSet::new() }
+        Schedule { times: BTreeMap::new(), keys: BTreeSet::new() }
     }
 }
 
 impl<Key> Default for Queue<Key> {
     fn default() -> Self {
-        let state = State { due: Timetable::default(), failures: BTreeMap::new(), not_before: Timetable::default() };
+        let state = State { due: Schedule::default(), failures: BTreeMap::new(), not_before: Schedule::default() };
         Queue { state: Mutex::new(state), changed: Notify::new() }
     }
 }
 
 impl<Key: Ord + Clone> State<Key> {
-    /// Whatever is asked of this key waits until then. What others waited for and is over is forgotten, so that keys which
-    /// are gone for good leave nothing behind.
-    fn rest_until(&mut self, key: &Key, floor: Instant) {
-        self.not_before.pass(Instant::now());
-        self.not_before.set(key.clone(), floor);
-        if self.due.get(key).is_some_and(|due| due < floor) {
-            self.due.set(key.clone(), floor);
+    /// Keeps this key from being reconciled before `earliest`. Entries whose time has passed are removed, so that keys of
+    /// deleted objects leave nothing behind.
+    fn delay_until(&mut self, key: &Key, earliest: Instant) {
+        self.not_before.remove_passed(Instant::now());
+        self.not_before.set(key.clone(), earliest);
+        if self.due.get(key).is_some_and(|due| due < earliest) {
+            self.due.set(key.clone(), earliest);
         }
     }
 }
 
 impl<Key: Ord + Clone> Queue<Key> {
-    /// Have this looked at as soon as possible.
+    /// Has this key reconciled as soon as possible.
     pub fn mark(&self, key: Key) {
         self.mark_at(key, Instant::now());
     }
 
-    /// Have this looked at after a while, or sooner if something else asks for it.
-    pub fn mark_after(&self, key: Key, wait: Duration) {
-        self.mark_at(key, Instant::now() + wait);
+    /// Has this key reconciled after a delay, or sooner if it is marked again.
+    pub fn mark_after(&self, key: Key, delay: Duration) {
+        self.mark_at(key, Instant::now() + delay);
     }
 
     fn mark_at(&self, key: Key, time: Instant) {
         self.with(|state| {
-            let time = state.not_before.get(&key).map_or(time, |floor| floor.max(time));
+            let time = state.not_before.get(&key).map_or(time, |earliest| earliest.max(time));
             if state.due.get(&key).is_none_or(|due| due > time) {
                 state.due.set(key, time);
             }
@@ -117,7 +117,7 @@ impl<Key: Ord + Clone> Queue<Key> {
         self.changed.notify_one();
     }
 
-    /// The next key whose time has come. Waits for one.
+    /// Waits for the next key whose time has come.
     pub async fn next(&self) -> Key {
         loop {
             let next = self.with(|state| {
@@ -139,32 +139,32 @@ impl<Key: Ord + Clone> Queue<Key> {
         }
     }
 
-    /// It was looked at, with success; whatever is asked of it next waits at least `rest`.
-    pub fn done(&self, key: &Key, rest: Duration) {
+    /// The key was reconciled; the next time is `min_interval` from now at the earliest.
+    pub fn done(&self, key: &Key, min_interval: Duration) {
         self.with(|state| {
             state.failures.remove(key);
-            if rest.is_zero() {
+            if min_interval.is_zero() {
                 state.not_before.remove(key);
             } else {
-                state.rest_until(key, Instant::now() + rest);
+                state.delay_until(key, Instant::now() + min_interval);
             }
         });
     }
 
-    /// It failed: it comes back after a wait that grows with every failure in a row. Says how long.
+    /// The key failed: it is retried after a delay that grows with every failure in a row. Returns the delay.
     pub fn failed(&self, key: Key) -> Duration {
-        let wait = self.with(|state| {
+        let delay = self.with(|state| {
             let failures = state.failures.entry(key.clone()).or_default();
-            let wait = FIRST_RETRY.saturating_mul(1 << (*failures).min(16)).min(LAST_RETRY);
+            let delay = INITIAL_RETRY_DELAY.saturating_mul(1 << (*failures).min(16)).min(MAX_RETRY_DELAY);
             *failures = failures.saturating_add(1);
-            state.rest_until(&key, Instant::now() + wait.min(LEAST_RETRY));
-            wait
+            state.delay_until(&key, Instant::now() + delay.min(MIN_RETRY_DELAY));
+            delay
         });
-        self.mark_after(key, wait);
-        wait
+        self.mark_after(key, delay);
+        delay
     }
 
-    /// How many keys wait.
+    /// How many keys are queued.
     pub fn depth(&self) -> usize {
         self.with(|state| state.due.times.len())
     }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn key_marked_often_is_looked_at_once() {
+    async fn key_marked_often_is_reconciled_once() {
         let queue = Queue::default();
         queue.mark("a");
         queue.mark("a");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn key_marked_while_it_is_looked_at_comes_again() {
+    async fn key_marked_while_it_is_reconciled_is_queued_again() {
         let queue = Queue::default();
         queue.mark("a");
         let key = queue.next().await;
@@ -200,17 +200,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_wait_twice_as_long_each_time_up_to_a_minute() {
+    async fn delay_of_failures_doubles_up_to_a_minute() {
         let queue = Queue::default();
         let waits: Vec<Duration> = (0..13).map(|_| queue.failed("a")).collect();
         assert_eq!(waits[..3], [50, 100, 200].map(Duration::from_millis));
-        assert_eq!(waits[11..], [LAST_RETRY; 2]);
+        assert_eq!(waits[11..], [MAX_RETRY_DELAY; 2]);
         queue.done(&"a", Duration::ZERO);
-        assert_eq!(queue.failed("a"), FIRST_RETRY);
+        assert_eq!(queue.failed("a"), INITIAL_RETRY_DELAY);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn change_ends_the_wait_of_a_failure_but_for_a_rest() {
+    async fn change_ends_the_delay_of_a_failure_after_a_minimum() {
         let queue = Queue::default();
         for _ in 0..10 {
             queue.failed("a");
@@ -218,17 +218,17 @@ mod tests {
         queue.mark("a");
         let start = Instant::now();
         assert_eq!(queue.next().await, "a");
-        assert_eq!(start.elapsed(), LEAST_RETRY);
+        assert_eq!(start.elapsed(), MIN_RETRY_DELAY);
         queue.failed("b");
         queue.mark("b");
         assert_eq!(queue.next().now_or_never(), None);
         let start = Instant::now();
         assert_eq!(queue.next().await, "b");
-        assert_eq!(start.elapsed(), FIRST_RETRY);
+        assert_eq!(start.elapsed(), INITIAL_RETRY_DELAY);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rest_holds_against_any_mark() {
+    async fn minimum_interval_holds_against_any_mark() {
         let queue = Queue::default();
         queue.done(&"a", Duration::from_secs(1));
         queue.mark("a");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn keys_that_never_come_again_leave_nothing_behind() {
+    async fn keys_that_are_never_marked_again_leave_nothing_behind() {
         let queue = Queue::default();
         for key in 0..1000 {
             queue.mark(key);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_keys_come_in_the_order_of_their_times_and_each_once() {
+    async fn many_keys_are_returned_in_the_order_of_their_times_and_each_once() {
         let queue = Queue::default();
         // Marked at one time, then moved to an earlier one, in another order.
         for key in 0..500_u64 {

@@ -1,33 +1,33 @@
-//! Requests: the HTTP request that makes a change.
+//! Requests: HTTP requests from changes.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use seaworthy_change::{Action, ObjectRef};
 use serde_json::{Value, json};
 
-use crate::write_error::Verb;
+use crate::write_error::WriteVerb;
 
 /// The verb of an action, for messages and metrics.
-pub fn verb(action: &Action) -> Verb {
+pub fn verb(action: &Action) -> WriteVerb {
     match action {
-        Action::Apply(_) | Action::ApplyStatus(_) => Verb::Apply,
-        Action::Create(_) => Verb::Create,
-        Action::Replace(_) => Verb::Replace,
-        Action::Patch(_) | Action::PatchStatus(_) => Verb::Patch,
-        Action::Delete => Verb::Delete,
-        Action::Evict => Verb::Evict,
-        Action::Emit(_) => Verb::Create,
+        Action::Apply(_) | Action::ApplyStatus(_) => WriteVerb::Apply,
+        Action::Create(_) => WriteVerb::Create,
+        Action::Replace(_) => WriteVerb::Replace,
+        Action::Patch(_) | Action::PatchStatus(_) => WriteVerb::Patch,
+        Action::Delete => WriteVerb::Delete,
+        Action::Evict => WriteVerb::Evict,
+        Action::Emit(_) => WriteVerb::Create,
     }
 }
 
-/// The request that does this to the object as `manager`; the error says what the change lacks.
-pub fn of(object: &ObjectRef, action: &Action, manager: &str) -> Result<http::Request<Vec<u8>>, String> {
+/// The request that performs this action on the object as `manager`. The error names what the change lacks.
+pub fn build(object: &ObjectRef, action: &Action, manager: &str) -> Result<http::Request<Vec<u8>>, String> {
     let ObjectRef { resource, namespace, name, .. } = object;
     if name.is_empty() || resource.kind.is_empty() {
-        return Err("it names no object".to_owned());
+        return Err("it has no name or no kind".to_owned());
     }
     if resource.is_namespaced && namespace.is_none() {
-        return Err("it names no namespace".to_owned());
+        return Err("it has no namespace".to_owned());
     }
     let request = Request::new(resource.path(namespace.as_deref()));
     let post = PostParams { dry_run: false, field_manager: Some(manager.to_owned()) };
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn patch_is_bound_to_the_revision_that_was_decided_on() {
-        let request = of(&node("w1"), &Action::Patch(json!({"spec": {"unschedulable": true}})), "test").unwrap();
+    fn patch_is_bound_to_the_resource_version_that_was_decided_on() {
+        let request = build(&node("w1"), &Action::Patch(json!({"spec": {"unschedulable": true}})), "test").unwrap();
         assert_eq!(request.uri().path(), "/api/v1/nodes/w1");
         assert!(request.uri().query().unwrap_or_default().contains("fieldManager=test"));
         let body: Value = serde_json::from_slice(request.body()).unwrap();
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn eviction_is_of_the_pod_that_was_seen() {
+    fn eviction_is_bound_to_the_uid_of_the_pod() {
         let pod = ObjectRef {
             namespace: Some("shop".to_owned()),
             uid: Some("u".to_owned()),
             ..ObjectRef::named::<Pod>("db-1")
         };
-        let request = of(&pod, &Action::Evict, "test").unwrap();
+        let request = build(&pod, &Action::Evict, "test").unwrap();
         assert_eq!(request.uri().path(), "/api/v1/namespaces/shop/pods/db-1/eviction");
         let body: Value = serde_json::from_slice(request.body()).unwrap();
         assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u");
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn change_that_cannot_be_sent_is_an_error() {
-        assert!(of(&node(""), &Action::Delete, "test").is_err());
-        assert!(of(&ObjectRef::named::<Pod>("p"), &Action::Evict, "test").unwrap_err().contains("namespace"));
-        assert!(of(&node("w1"), &Action::Create(Value::Null), "test").unwrap_err().contains("not an object"));
+        assert!(build(&node(""), &Action::Delete, "test").is_err());
+        assert!(build(&ObjectRef::named::<Pod>("p"), &Action::Evict, "test").unwrap_err().contains("namespace"));
+        assert!(build(&node("w1"), &Action::Create(Value::Null), "test").unwrap_err().contains("not an object"));
     }
 }

@@ -1,4 +1,4 @@
-//! The loop around a controller: what is marked is looked at, one key at a time, while this process leads.
+//! Worker: the reconcile loop of a controller, which takes one key of its queue at a time while this process leads.
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;
@@ -6,68 +6,65 @@ use std::time::Duration;
 use crate::leadership::Leadership;
 use crate::queue::Queue;
 
-/// Looks at one object after the other and brings about what should be.
+/// Reconciles objects, one key at a time.
 pub trait Controller: Send + Sync {
-    /// Names what is looked at.
     type Key: Ord + Clone + Debug + Send + Sync;
-    /// What can go wrong.
-    type Error: Failure;
+    type Error: ReconcileError;
 
-    /// Its name in logs, events and metrics; also its field manager.
+    /// The name in logs, events and metrics; also the field manager.
     const NAME: &'static str;
 
-    /// Looks at this key: reads caches, decides by a pure function, has the changes made.
-    fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+    /// Reads caches, decides by a pure function, and has the changes made.
+    fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<Requeue, Self::Error>> + Send;
 }
 
-/// The shortest rest after a look. Two who see differently and write against each other would otherwise do so without a
-/// pause, and keep themselves from seeing better.
-const REST: Duration = Duration::from_millis(20);
+/// The shortest time between two reconciles of a key. Two writers that disagree would otherwise revert each other without a
+/// pause, too fast for their caches to catch up.
+const MIN_RECONCILE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// When to look again, besides when something changes.
+/// When to reconcile a key again, besides when something changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Next {
-    /// Look again after this time: a time-out or a window is part of the decision.
+pub struct Requeue {
+    /// Reconcile again after this time: a timeout or a window is part of the decision.
     pub recheck: Option<Duration>,
-    /// Do not look again sooner than this, whatever changes: what costs much is done at a bounded rate.
-    pub rest: Duration,
+    /// Do not reconcile again sooner than this, whatever changes: bounds the rate of expensive decisions.
+    pub min_interval: Duration,
 }
 
-impl Next {
+impl Requeue {
     /// Nothing to do until something changes.
-    pub const fn change() -> Next {
-        Next { recheck: None, rest: Duration::ZERO }
+    pub const fn on_change() -> Requeue {
+        Requeue { recheck: None, min_interval: Duration::ZERO }
     }
 
-    /// Look again after this time.
-    pub const fn after(time: Duration) -> Next {
-        Next { recheck: Some(time), rest: Duration::ZERO }
+    /// Reconcile again after this time.
+    pub const fn after(time: Duration) -> Requeue {
+        Requeue { recheck: Some(time), min_interval: Duration::ZERO }
     }
 }
 
-/// How an error is met.
+/// When a failed reconcile is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// At once: what was read had changed meanwhile.
+pub enum RetryPolicy {
+    /// Soon: what was read had changed meanwhile.
     Soon,
-    /// After a wait that grows.
+    /// After a growing delay.
     Backoff,
-    /// When something changes: trying again cannot help.
+    /// When something changes: retrying cannot help.
     OnChange,
 }
 
-/// What a controller's errors say about themselves.
-pub trait Failure: Display + Send {
+/// An error of a controller.
+pub trait ReconcileError: Display + Send {
     /// A word for metrics and events, the same for all errors of a sort.
     fn category(&self) -> &'static str;
-    /// When to try again.
-    fn retry(&self) -> Retry;
+    fn retry(&self) -> RetryPolicy;
 }
 
-/// Counts what the loop does.
-pub trait Observer: Send + Sync {
-    /// A key was looked at, and this came of it: `ok` or the category of the error.
-    fn looked(&self, controller: &'static str, outcome: &'static str, took: Duration);
+/// Observes the reconcile loop, for metrics.
+pub trait ReconcileObserver: Send + Sync {
+    /// A key was reconciled; `outcome` is `ok` or the category of the error.
+    fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
 }
 
 /// Runs the controller for as long as it is polled; acts only while `leadership` holds.
@@ -75,7 +72,7 @@ pub async fn run<C: Controller>(
     controller: &C,
     queue: &Queue<C::Key>,
     leadership: &Leadership,
-    observer: &dyn Observer,
+    observer: &dyn ReconcileObserver,
 ) {
     leadership.acquired().await;
     loop {
@@ -87,42 +84,47 @@ pub async fn run<C: Controller>(
             leadership.lost().await;
             continue;
         }
-        look(controller, queue, &key, observer).await;
+        reconcile_key(controller, queue, &key, observer).await;
     }
 }
 
-/// Looks at one key and puts it back into the queue as the outcome demands.
-pub async fn look<C: Controller>(controller: &C, queue: &Queue<C::Key>, key: &C::Key, observer: &dyn Observer) {
+/// Reconciles one key and returns it to the queue as the outcome requires.
+pub async fn reconcile_key<C: Controller>(
+    controller: &C,
+    queue: &Queue<C::Key>,
+    key: &C::Key,
+    observer: &dyn ReconcileObserver,
+) {
     let start = tokio::time::Instant::now();
     let result = controller.reconcile(key).await;
     let outcome = match result {
-        Ok(next) => {
-            queue.done(key, next.rest.max(REST));
-            if let Some(wait) = next.recheck {
-                queue.mark_after(key.clone(), wait);
+        Ok(requeue) => {
+            queue.done(key, requeue.min_interval.max(MIN_RECONCILE_INTERVAL));
+            if let Some(delay) = requeue.recheck {
+                queue.mark_after(key.clone(), delay);
             }
             "ok"
         }
         Err(error) => {
             let category = error.category();
             match error.retry() {
-                // Even what changed under our hands waits a little, or two writers at odds would spin.
-                retry @ (Retry::Soon | Retry::Backoff) => {
-                    let wait = queue.failed(key.clone());
-                    // That somebody else was first is no reason to look: it is decided anew.
-                    if retry == Retry::Soon {
-                        tracing::info!(controller = C::NAME, ?key, %error, retry_in = ?wait, "decided anew");
+                // Also a conflict is retried with a delay, or two writers that disagree would spin.
+                retry @ (RetryPolicy::Soon | RetryPolicy::Backoff) => {
+                    let delay = queue.failed(key.clone());
+                    // A conflict is normal operation: it is decided again on the new state.
+                    if retry == RetryPolicy::Soon {
+                        tracing::info!(controller = C::NAME, ?key, %error, retry_in = ?delay, "conflict, retrying");
                     } else {
-                        tracing::warn!(controller = C::NAME, ?key, %error, retry_in = ?wait, "not done");
+                        tracing::warn!(controller = C::NAME, ?key, %error, retry_in = ?delay, "reconcile failed");
                     }
                 }
-                Retry::OnChange => {
+                RetryPolicy::OnChange => {
                     queue.done(key, Duration::ZERO);
-                    tracing::warn!(controller = C::NAME, ?key, %error, "not done; waits for a change");
+                    tracing::warn!(controller = C::NAME, ?key, %error, "reconcile failed; retrying when something changes");
                 }
             }
             category
         }
     };
-    observer.looked(C::NAME, outcome, start.elapsed());
+    observer.reconciled(C::NAME, outcome, start.elapsed());
 }

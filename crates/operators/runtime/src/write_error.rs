@@ -1,4 +1,4 @@
-//! Write errors: which write was not made, and why.
+//! Write errors: the write that failed, and its cause.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -6,45 +6,41 @@ use std::time::Duration;
 use seaworthy_change::ObjectRef;
 
 use crate::client_error;
-use crate::worker::{Failure, Retry};
+use crate::worker::{ReconcileError, RetryPolicy};
 
 /// How long a request may take. One that hangs would hold up everything after it.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum WriteVerb {
     /// Read, as a part of writing.
     Read,
-    /// Created.
     Create,
     /// Server-side apply.
     Apply,
-    /// Replaced as a whole.
     Replace,
-    /// Merge patch at a known revision.
+    /// Merge patch at a known resource version.
     Patch,
-    /// Deletion.
     Delete,
     /// Eviction of a pod.
     Evict,
 }
 
-impl Verb {
+impl WriteVerb {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Verb::Read => "read",
-            Verb::Create => "create",
-            Verb::Apply => "apply",
-            Verb::Replace => "replace",
-            Verb::Patch => "patch",
-            Verb::Delete => "delete",
-            Verb::Evict => "evict",
+            WriteVerb::Read => "read",
+            WriteVerb::Create => "create",
+            WriteVerb::Apply => "apply",
+            WriteVerb::Replace => "replace",
+            WriteVerb::Patch => "patch",
+            WriteVerb::Delete => "delete",
+            WriteVerb::Evict => "evict",
         }
     }
 }
 
-impl Display for Verb {
+impl Display for WriteVerb {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
@@ -54,24 +50,21 @@ impl Display for Verb {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {verb} {object}: {cause}")]
 pub struct WriteError {
-    /// How it was to be written.
-    pub verb: Verb,
-    /// The object.
+    pub verb: WriteVerb,
     pub object: Box<ObjectRef>,
-    /// Why not.
-    pub cause: Cause,
+    pub cause: WriteErrorCause,
 }
 
 /// Why a write was not made.
 #[derive(Debug, thiserror::Error)]
-pub enum Cause {
+pub enum WriteErrorCause {
     /// Another process leads.
     #[error("this process is no longer the leader")]
     NotLeading,
-    /// The API server does not answer. The write may have been made all the same, or may be made later.
+    /// The API server does not respond. The write may have been made all the same, or may be made later.
     #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
-    /// The change is not one that can be sent.
+    /// The change cannot be sent.
     #[error("the change is invalid: {0}")]
     Invalid(String),
     /// The API server refused it, or could not be reached.
@@ -80,15 +73,15 @@ pub enum Cause {
 }
 
 impl WriteError {
-    /// The status code of the API server's answer, if there was one.
+    /// The status code of the API server's response, if there was one.
     fn code(&self) -> Option<u16> {
         match &self.cause {
-            Cause::Api(kube::Error::Api(status)) => Some(status.code),
+            WriteErrorCause::Api(kube::Error::Api(status)) => Some(status.code),
             _ => None,
         }
     }
 
-    /// Another writer was first, or the object exists already.
+    /// Another writer was first, or the object already exists.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
     }
@@ -104,11 +97,11 @@ impl WriteError {
     }
 }
 
-impl Failure for WriteError {
+impl ReconcileError for WriteError {
     fn category(&self) -> &'static str {
         match (&self.cause, self.code()) {
-            (Cause::NotLeading, _) => "not-leading",
-            (Cause::Invalid(_), _) => "invalid",
+            (WriteErrorCause::NotLeading, _) => "not-leading",
+            (WriteErrorCause::Invalid(_), _) => "invalid",
             (_, Some(401 | 403)) => "forbidden",
             (_, Some(404)) => "not-found",
             (_, Some(409)) => "conflict",
@@ -118,11 +111,11 @@ impl Failure for WriteError {
         }
     }
 
-    fn retry(&self) -> Retry {
+    fn retry(&self) -> RetryPolicy {
         match (&self.cause, self.code()) {
-            (Cause::Invalid(_), _) => Retry::OnChange,
-            (_, Some(404 | 409)) => Retry::Soon,
-            _ => Retry::Backoff,
+            (WriteErrorCause::Invalid(_), _) => RetryPolicy::OnChange,
+            (_, Some(404 | 409)) => RetryPolicy::Soon,
+            _ => RetryPolicy::Backoff,
         }
     }
 }

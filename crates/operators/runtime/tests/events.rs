@@ -1,4 +1,4 @@
-//! Events on a real API server: what a user reads, whatever the network does.
+//! Events on an API server, with and without network faults.
 #![allow(clippy::unwrap_used)]
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
@@ -8,7 +8,7 @@ use kube::api::{ListParams, PostParams};
 use kube::core::ObjectMeta;
 use seaworthy_change::ObjectRef;
 use seaworthy_runtime::{Events, Leadership};
-use seaworthy_testkit::{Embedded, Faults, Weather};
+use seaworthy_testkit::{Embedded, FaultInjector, FaultRates};
 
 async fn notes(cluster: &Embedded) -> Vec<String> {
     let events: Api<Event> = Api::all(cluster.client());
@@ -21,11 +21,11 @@ async fn notes(cluster: &Embedded) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_related_object_has_its_own_event_and_a_failed_one_is_written_later() {
     let cluster = Embedded::start().await;
-    let weather = Weather::new(Faults { error: 1000, ..Faults::default() }, 1);
+    let injector = FaultInjector::new(FaultRates { error: 1000, ..FaultRates::default() }, 1);
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
     let metadata = ObjectMeta { name: Some("pool".to_owned()), ..ObjectMeta::default() };
     let pool = maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
-    let events = Events::new(cluster.client_in(&weather), "test", Leadership::alone());
+    let events = Events::new(cluster.client_with_faults(&injector), "test", Leadership::always());
     let completed = async |config: &str| {
         let related = Some(ObjectRef::named::<Node>(config));
         let message = format!("completed {config}");
@@ -35,8 +35,8 @@ async fn every_related_object_has_its_own_event_and_a_failed_one_is_written_late
 
     completed("a").await;
     assert_eq!(notes(&cluster).await, [""; 0]);
-    assert_eq!(weather.injected().errors, 3, "a bounded number of tries");
-    weather.becomes(Faults::default());
+    assert_eq!(injector.injected().errors, 3, "a bounded number of tries");
+    injector.set_rates(FaultRates::default());
     completed("a").await;
     completed("a").await;
     completed("b").await;

@@ -1,4 +1,4 @@
-//! The examples below the help of each command.
+//! Examples at the end of each command's help.
 
 pub(super) const RENDER_EXAMPLES: &str = "\
 Examples:

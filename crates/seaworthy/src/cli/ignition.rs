@@ -1,4 +1,4 @@
-//! The command line of `ignition`.
+//! Options of `ignition`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

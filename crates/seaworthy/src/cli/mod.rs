@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line: commands, options and help texts.
 
 mod examples;
 mod format;

@@ -43,7 +43,8 @@ pub struct Plan {
 pub struct Controllers {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Run only these operators or controllers: machineconfig, or of it base, kubelet, container-runtime, render, rollout, garbage
+    /// Run only these operators or controllers: machineconfig, or its parts base, kubelet, container-runtime, render,
+    /// rollout, garbage
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Folder with base templates that replace the built-in ones

@@ -9,62 +9,64 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use seaworthy_apiserver::{Folder, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _};
-use seaworthy_resident::take_small_pages;
+use seaworthy_apiserver::{
+    ClockAndEntropy as _, DataFolder, Pki, Server, ServerOptions, StaticTokens, StorageLocation, SystemClock, TlsServer,
+};
+use seaworthy_resident::disable_huge_pages;
 
-use crate::at_rest;
 use crate::cli::Apiserver;
-use crate::failure::{Failure, OK};
-use crate::paint;
+use crate::failure::{EXIT_OK, Failure};
+use crate::idle_memory;
+use crate::terminal;
 
 /// The user of the kubeconfig that the server writes, and its group, which may do everything.
 const ADMIN: (&str, &str) = ("seaworthy-admin", "system:masters");
 
-/// Serves until it is told to stop.
+/// Serves until it receives a stop signal.
 pub fn run(options: &Apiserver) -> Result<u8, Failure> {
-    take_small_pages();
+    disable_huge_pages();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
+        .map_err(|error| Failure::invalid(format!("cannot start: {error}")))?;
     runtime.block_on(serve(options))
 }
 
 async fn serve(options: &Apiserver) -> Result<u8, Failure> {
-    tokio::spawn(at_rest::stay_small());
-    let world = Arc::new(Machine);
-    let now = world.now();
+    tokio::spawn(idle_memory::release_periodically());
+    let clock = Arc::new(SystemClock);
+    let now = clock.now();
     let tokens = match &options.token_auth_file {
-        Some(file) => StaticTokens::load(file).map_err(Failure::unreadable)?,
+        Some(file) => StaticTokens::load(file).map_err(Failure::invalid)?,
         None => StaticTokens::default(),
     };
-    // Before anything is written there: the folder may be somebody else's.
-    let folder = Folder::open(&options.data).map_err(Failure::unreadable)?;
-    let pki = Pki::load(&options.data.join("pki"), now).map_err(Failure::unreadable)?;
-    let keys = pki.keys.clone();
-    let settings = Settings { place: Place::Folder(folder), world, tokens, keys };
-    let server = Server::open(settings).map_err(Failure::unreadable)?;
-    server.prepare().await.map_err(Failure::unreadable)?;
-    let listening = Listening::bind(server.clone(), &pki, options.listen).await.map_err(Failure::unreadable)?;
+    // Before anything is written there: the folder may belong to another process.
+    let folder = DataFolder::open(&options.data).map_err(Failure::invalid)?;
+    let pki = Pki::load(&options.data.join("pki"), now).map_err(Failure::invalid)?;
+    let signing_key = pki.signing_key.clone();
+    let server_options = ServerOptions { storage: StorageLocation::Folder(folder), clock, tokens, signing_key };
+    let server = Server::open(server_options).map_err(Failure::invalid)?;
+    server.prepare().await.map_err(Failure::invalid)?;
+    let listening = TlsServer::bind(server.clone(), &pki, options.listen).await.map_err(Failure::invalid)?;
     let address = listening.address();
     let file = options.kubeconfig_out.clone().unwrap_or_else(|| options.data.join("admin.kubeconfig"));
     write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
-    // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
-    let stopped = stopped();
+    // Before the address is printed: a reader of it may send a signal, and expects an orderly shutdown.
+    let stopped = shutdown_signal();
     println!("https://{address}");
-    paint::note(&format!("kubectl --kubeconfig {} get namespaces", file.display()));
+    terminal::note(&format!("kubectl --kubeconfig {} get namespaces", file.display()));
     let housekeeping = server.start();
     listening.serve(stopped).await;
     housekeeping.stop().await;
     server.store().close().await;
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
-/// Hears Ctrl-C, requests to end and the end of its terminal from now on; done when there was one.
-pub fn stopped() -> impl Future<Output = ()> {
+/// Listens for SIGINT, SIGTERM and SIGHUP from the call on; completes when one arrives.
+pub fn shutdown_signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    // Whoever is started with `nohup` outlives the terminal.
+    // A process that was started with `nohup` outlives the terminal.
     let hangup = if is_ignored(SignalKind::hangup()) { None } else { signal(SignalKind::hangup()).ok() };
     async move {
         let hung_up = async {
@@ -81,13 +83,13 @@ pub fn stopped() -> impl Future<Output = ()> {
                     _ = hung_up => {}
                 }
             }
-            // A process that cannot hear signals ends by them.
+            // Without handlers the default action of the signals ends the process.
             _ => std::future::pending().await,
         }
     }
 }
 
-/// Whether the process was started so that a signal means nothing to it.
+/// Whether the process was started with a signal ignored.
 fn is_ignored(signal: tokio::signal::unix::SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
@@ -96,7 +98,7 @@ fn is_ignored(signal: tokio::signal::unix::SignalKind) -> bool {
 
 /// A complete kubeconfig: the server, its authority, and an administrator's certificate.
 pub fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Result<String, Failure> {
-    let admin = pki.client(ADMIN.0, ADMIN.1, now).map_err(Failure::unreadable)?;
+    let admin = pki.client(ADMIN.0, ADMIN.1, now).map_err(Failure::invalid)?;
     let encode = |text: &str| STANDARD.encode(text);
     let host = if address.ip().is_unspecified() {
         SocketAddr::new(std::net::Ipv4Addr::LOCALHOST.into(), address.port())
@@ -118,7 +120,7 @@ pub fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Resul
 /// Writes the file so that its owner alone can read it.
 pub fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
     write(path, text).map_err(|error| {
-        Failure::unreadable(format!(
+        Failure::invalid(format!(
             "cannot write the kubeconfig {}: {error}; --kubeconfig-out needs a path in an existing folder",
             path.display()
         ))
@@ -127,7 +129,7 @@ pub fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes a file so that its owner alone can read it.
 pub fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
-    write(path, text).map_err(|error| Failure::unreadable(format!("cannot write {}: {error}", path.display())))
+    write(path, text).map_err(|error| Failure::invalid(format!("cannot write {}: {error}", path.display())))
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {

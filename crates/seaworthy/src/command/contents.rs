@@ -1,4 +1,4 @@
-//! The contents of files and units, as people read them: lines of text, or the size and digest of what is none.
+//! Contents of files and units for display: lines of text, or size and digest of binary data.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,24 +8,24 @@ use seaworthy_ignition::body::{BodyError, bytes_of};
 use seaworthy_ignition::node::Node;
 use similar::{ChangeTag, TextDiff};
 
-use crate::paint;
+use crate::terminal;
 
-/// Packed contents are unpacked up to this size.
-pub const LARGEST: u64 = 16 * 1024 * 1024;
+/// Compressed contents are decompressed up to this size.
+pub const MAX_UNPACKED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How many lines of contents are shown that nobody asks to compare.
-const MOST_LINES: usize = 20;
+/// How many lines of contents are shown where nothing is compared.
+const MAX_EXCERPT_LINES: usize = 20;
 
 /// How many characters of a line are shown: contents may be one line of a megabyte.
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_CHARS: usize = 400;
 
-/// Two texts that have little in common take the square of their length to compare; after this time a difference that is
-/// longer than need be will do.
-const LONGEST_COMPARISON: Duration = Duration::from_secs(2);
+/// Comparing two texts with little in common takes quadratic time; after this limit a longer difference than necessary is
+/// accepted.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The bytes of a body, decoded and unpacked.
 pub fn of_body(body: &Node<'_>) -> Result<Vec<u8>, BodyError> {
-    bytes_of(body, LARGEST).map(|bytes| bytes.into_owned())
+    bytes_of(body, MAX_UNPACKED_BYTES).map(|bytes| bytes.into_owned())
 }
 
 /// The text, when the bytes are one.
@@ -50,10 +50,10 @@ pub fn counted(number: usize, noun: &str) -> String {
 /// Writes the first lines of contents, and how many are left out. Of what is no text nothing is written.
 pub fn write_excerpt(out: &mut impl Write, bytes: &[u8], indent: &str) -> io::Result<()> {
     let Some(text) = text(bytes) else { return Ok(()) };
-    for line in text.lines().take(MOST_LINES) {
+    for line in text.lines().take(MAX_EXCERPT_LINES) {
         writeln!(out, "{indent}|{}", whole_or_cut(line))?;
     }
-    match text.lines().count().saturating_sub(MOST_LINES) {
+    match text.lines().count().saturating_sub(MAX_EXCERPT_LINES) {
         0 => Ok(()),
         left => writeln!(out, "{indent}… {} left out", counted(left, "more line")),
     }
@@ -64,7 +64,7 @@ pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &s
     let (Some(before), Some(after)) = (text(old), text(new)) else {
         return writeln!(out, "{indent}{} → {}", summary(old), summary(new));
     };
-    let diff = TextDiff::configure().timeout(LONGEST_COMPARISON).diff_lines(before, after);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     for (nth, group) in diff.grouped_ops(2).iter().enumerate() {
         if nth > 0 {
             writeln!(out, "{indent}…")?;
@@ -75,7 +75,7 @@ pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &s
                 ChangeTag::Insert => '+',
                 ChangeTag::Equal => ' ',
             };
-            let style = paint::change(sign);
+            let style = terminal::diff_style(sign);
             let line = change.value().trim_end_matches('\n');
             writeln!(out, "{indent}{style}{sign}{}{style:#}", whole_or_cut(line))?;
         }
@@ -89,9 +89,9 @@ pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &s
 }
 
 fn whole_or_cut(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
-        Some((at, _)) => format!("{}… ({} bytes)", paint::plain(&line[..at]), line.len()),
-        None => paint::plain(line),
+    match line.char_indices().nth(MAX_LINE_CHARS) {
+        Some((at, _)) => format!("{}… ({} bytes)", terminal::sanitized(&line[..at]), line.len()),
+        None => terminal::sanitized(line),
     }
 }
 
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_end_that_is_missing_is_said() {
+    fn missing_newline_at_the_end_is_reported() {
         let shown = written(|out| write_difference(out, b"a\n", b"a", ""));
         assert_eq!(shown, "-a\n+a\n(no newline at the end of the new contents)\n");
     }
 
     #[test]
-    fn what_is_no_text_is_told_by_size_and_digest() {
+    fn binary_data_is_shown_by_size_and_digest() {
         let shown = written(|out| write_difference(out, b"\0", b"", ""));
         assert!(shown.starts_with("1 byte, sha256-6e34") && shown.ends_with(" → empty\n"), "{shown}");
     }

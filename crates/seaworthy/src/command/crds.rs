@@ -1,10 +1,10 @@
-//! `seaworthy crds`.
+//! `seaworthy crds`: the CustomResourceDefinitions.
 
 use seaworthy_api::crds;
 use seaworthy_ignition::spelling;
 
 use crate::cli::Crds;
-use crate::failure::{Failure, OK};
+use crate::failure::{EXIT_OK, Failure};
 use crate::output;
 
 pub fn run(options: &Crds) -> Result<u8, Failure> {
@@ -20,12 +20,12 @@ pub fn run(options: &Crds) -> Result<u8, Failure> {
         let near = begins.or_else(|| spelling::nearest(wanted, groups.iter().map(String::as_str)));
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         let accepted = groups.join(", ");
-        return Err(Failure::unreadable(format!("unknown API group {wanted:?}; known groups: {accepted}{near}")));
+        return Err(Failure::invalid(format!("unknown API group {wanted:?}; known groups: {accepted}{near}")));
     }
     let mut objects = Vec::new();
     for definition in &definitions {
-        objects.push(serde_json::to_value(definition).map_err(Failure::unreadable)?);
+        objects.push(serde_json::to_value(definition).map_err(Failure::invalid)?);
     }
     output::objects(&objects, options.output)?;
-    Ok(OK)
+    Ok(EXIT_OK)
 }

@@ -1,4 +1,4 @@
-//! `seaworthy ignition convert`, `seaworthy ignition validate` and `seaworthy ignition stub`.
+//! `seaworthy ignition convert`, `validate` and `stub`: single Ignition configs.
 
 use std::cell::Cell;
 use std::io::Write as _;
@@ -11,9 +11,9 @@ use seaworthy_serve::access::{parse_tokens, read_tokens};
 use seaworthy_serve::stub;
 
 use crate::cli::{Ignition, ReportFormat, Stub};
-use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Part, Text, load};
-use crate::{output, paint};
+use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
+use crate::manifest::{DEFAULT_LIMIT_MIB, EntryPart, Inputs, LOCATE_BUDGET, ManifestText, load};
+use crate::{output, terminal};
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
     match command {
@@ -24,19 +24,19 @@ pub fn run(command: &Ignition) -> Result<u8, Failure> {
 }
 
 /// Reads the one config of a file.
-fn read(file: &Path) -> Result<Text, Failure> {
+fn read(file: &Path) -> Result<ManifestText, Failure> {
     let files = [file.to_owned()];
     if file.is_dir() {
-        return Err(Failure::unreadable(format!("{} is a folder; expected one Ignition config", file.display())));
+        return Err(Failure::invalid(format!("{} is a folder; expected one Ignition config", file.display())));
     }
     let mut texts = load(&Inputs { files: &files, recursive: false, max_mib: DEFAULT_LIMIT_MIB })?;
-    texts.pop().ok_or_else(|| Failure::unreadable("no config to read"))
+    texts.pop().ok_or_else(|| Failure::invalid("no config to read"))
 }
 
-fn config(text: &Text) -> Result<Node<'_>, Failure> {
-    let mut documents = text.documents().map_err(Failure::unreadable)?;
+fn config(text: &ManifestText) -> Result<Node<'_>, Failure> {
+    let mut documents = text.documents().map_err(Failure::invalid)?;
     if documents.len() > 1 {
-        return Err(Failure::unreadable(format!(
+        return Err(Failure::invalid(format!(
             "{} has {} documents; expected one Ignition config",
             text.name,
             documents.len()
@@ -44,15 +44,15 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
     }
     let (_, mut config) = documents
         .pop()
-        .ok_or_else(|| Failure::unreadable(format!("{} is empty; expected one Ignition config", text.name)))?;
+        .ok_or_else(|| Failure::invalid(format!("{} is empty; expected one Ignition config", text.name)))?;
     if let (Some(kind), Some(_)) = (config.str_of("kind"), config.get("apiVersion")) {
-        return Err(Failure::unreadable(format!(
+        return Err(Failure::invalid(format!(
             "{} is a {kind}, not an Ignition config; `seaworthy render` and `seaworthy lint` read manifests",
             text.name
         )));
     }
     if config.get("variant").is_some() && config.get("ignition").is_none() {
-        return Err(Failure::unreadable(format!(
+        return Err(Failure::invalid(format!(
             "{} is a Butane config; convert it to an Ignition config with `butane` first",
             text.name
         )));
@@ -60,7 +60,7 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
     if config.as_map().is_none() {
         let message = format!("found {}; an Ignition config is an object with the key ignition", config.describe());
         let budget = Cell::new(LOCATE_BUDGET);
-        return Err(Failure::unreadable(text.complaint(0, &Default::default(), &budget, &message)));
+        return Err(Failure::invalid(text.error_at(0, &Default::default(), &budget, &message)));
     }
     config.number(0);
     Ok(config)
@@ -76,7 +76,7 @@ fn writable(text: &str) -> Option<Version> {
 fn authority(path: &Path, pem: &[u8]) -> Result<Vec<u8>, Failure> {
     let refused = |why: &str| {
         let place = path.display();
-        Failure::unreadable(format!("--ca {place}: {why}; --ca takes a PEM file with CA certificates"))
+        Failure::invalid(format!("--ca {place}: {why}; --ca takes a PEM file with CA certificates"))
     };
     if pem.windows(12).any(|text| text == b"PRIVATE KEY-") {
         return Err(refused("it contains a private key, which must not leave this machine"));
@@ -88,18 +88,18 @@ fn authority(path: &Path, pem: &[u8]) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Prints the config that leads a machine to the endpoint.
+/// Prints the pointer config.
 fn stub(options: &Stub) -> Result<u8, Failure> {
     let accepted = || stub::versions().map(Version::as_str).collect::<Vec<_>>().join(", ");
     let version = writable(&options.ignition_version).ok_or_else(|| {
         let found = &options.ignition_version;
-        Failure::unreadable(format!(
+        Failure::invalid(format!(
             "unsupported version {found:?} for a pointer config; supported versions: {}",
             accepted()
         ))
     })?;
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| Failure::unreadable(format!("cannot read {}: {error}", path.display())))
+        std::fs::read(path).map_err(|error| Failure::invalid(format!("cannot read {}: {error}", path.display())))
     };
     let authority = match options.ca.as_deref() {
         Some(path) => Some(authority(path, &read(path)?)?),
@@ -109,10 +109,10 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
         None => Vec::new(),
         Some(path) if path == Path::new("-") => {
             let text = std::io::read_to_string(std::io::stdin());
-            let text = text.map_err(|error| Failure::unreadable(format!("cannot read standard input: {error}")))?;
-            parse_tokens(&text, "standard input").map_err(Failure::unreadable)?
+            let text = text.map_err(|error| Failure::invalid(format!("cannot read standard input: {error}")))?;
+            parse_tokens(&text, "standard input").map_err(Failure::invalid)?
         }
-        Some(path) => read_tokens(path).map_err(Failure::unreadable)?,
+        Some(path) => read_tokens(path).map_err(Failure::invalid)?,
     };
     let stub = stub::Stub {
         server: &options.server,
@@ -121,19 +121,21 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
         token: tokens.first(),
         version,
     };
-    let config = stub.config().map_err(Failure::unreadable)?;
-    let json = serde_json::to_string_pretty(&config).map_err(Failure::unreadable)?;
+    let config = stub.config().map_err(Failure::invalid)?;
+    let json = serde_json::to_string_pretty(&config).map_err(Failure::invalid)?;
     writeln!(output::plain(), "{json}")?;
     if tokens.is_empty() {
-        paint::note("the pointer config has no token: the endpoint serves such a machine only if it runs with --open");
+        terminal::note(
+            "the pointer config has no token: the endpoint serves such a machine only if it runs with --open",
+        );
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
     let accepted = Version::WRITABLE.map(|version| version.as_str()).join(", ");
     let target = writable(to).ok_or_else(|| {
-        Failure::unreadable(format!(
+        Failure::invalid(format!(
             "unsupported target version {to:?}; supported versions: \
                                                     {accepted}"
         ))
@@ -146,20 +148,20 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
     };
     let budget = Cell::new(LOCATE_BUDGET);
     for warning in &parsed.warnings {
-        paint::warning(&line(warning, &text, &budget));
+        terminal::warning(&line(warning, &text, &budget));
     }
     let translated = match translate_down(&parsed.config, target) {
         Ok(translated) => translated,
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
-    let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::unreadable)?;
+    let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::invalid)?;
     writeln!(output::plain(), "{json}")?;
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
     let result = check(file, output);
-    // Whoever reads JSON gets JSON, also where nothing could be read.
+    // With -o json the output is JSON even if nothing could be read.
     if let (Err(failure), ReportFormat::Json) = (&result, output) {
         let finding =
             |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message});
@@ -174,7 +176,7 @@ fn print_json(version: Option<Version>, is_valid: bool, findings: Vec<serde_json
         "version": version.map(Version::as_str),
         "findings": findings,
     });
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }
@@ -186,7 +188,7 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
         Ok(parsed) => (Some(parsed.version), parsed.warnings),
         Err(problems) => (seaworthy_ignition::version_of(&config).ok(), problems),
     };
-    // A config is not invalid because there is no way to say the same in a later version.
+    // A config is not invalid because a later version cannot express it.
     let demoted = |problem: Problem| match is_about_conversion(problem.code) {
         true => Problem { severity: problem.severity.min(Severity::Warning), ..problem },
         false => problem,
@@ -200,54 +202,54 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
             print_json(version, is_valid, findings)?;
         }
         ReportFormat::Text => {
-            let mut out = output::painted();
+            let mut out = output::colored();
             for problem in &problems {
-                let style = paint::style(problem.severity);
+                let style = terminal::style(problem.severity);
                 writeln!(
                     out,
                     "{style}{}{style:#}[{}]: {}",
                     problem.severity,
                     problem.code,
-                    paint::plain(line(problem, &text, &budget))
+                    terminal::sanitized(line(problem, &text, &budget))
                 )?;
             }
             if is_valid {
                 let version = version.map_or("", Version::as_str);
-                writeln!(out, "{}: valid Ignition config of version {version}", paint::plain(&text.name))?;
+                writeln!(out, "{}: valid Ignition config of version {version}", terminal::sanitized(&text.name))?;
             }
         }
     }
-    Ok(if is_valid { OK } else { WRONG })
+    Ok(if is_valid { EXIT_OK } else { EXIT_FAILED })
 }
 
-fn print_problems(problems: &[Problem], text: &Text) -> u8 {
+fn print_problems(problems: &[Problem], text: &ManifestText) -> u8 {
     let budget = Cell::new(LOCATE_BUDGET);
     for problem in problems {
         match problem.severity {
-            Severity::Error => paint::error(&line(problem, text, &budget)),
-            _ => paint::warning(&line(problem, text, &budget)),
+            Severity::Error => terminal::error(&line(problem, text, &budget)),
+            _ => terminal::warning(&line(problem, text, &budget)),
         }
     }
-    WRONG
+    EXIT_FAILED
 }
 
 /// `file:line:column: path: message`.
-fn line(problem: &Problem, text: &Text, budget: &Cell<usize>) -> String {
-    let place = match text.locate(0, &problem.path, Part::of(problem.code), budget) {
+fn line(problem: &Problem, text: &ManifestText, budget: &Cell<usize>) -> String {
+    let place = match text.locate(0, &problem.path, EntryPart::of_finding(problem.code), budget) {
         Some((line, column)) => format!("{}:{line}:{column}", text.name),
         None => text.name.clone(),
     };
     format!("{place}: {}: {}", problem.path, problem.message)
 }
 
-fn problem_json(problem: &Problem, text: &Text, budget: &Cell<usize>) -> serde_json::Value {
+fn problem_json(problem: &Problem, text: &ManifestText, budget: &Cell<usize>) -> serde_json::Value {
     let mut json = serde_json::json!({
         "severity": problem.severity.as_str(),
         "code": problem.code,
         "path": problem.path.to_string(),
         "message": problem.message,
     });
-    if let Some((line, column)) = text.locate(0, &problem.path, Part::of(problem.code), budget) {
+    if let Some((line, column)) = text.locate(0, &problem.path, EntryPart::of_finding(problem.code), budget) {
         json["line"] = line.into();
         json["column"] = column.into();
     }

@@ -1,4 +1,4 @@
-//! `seaworthy lint`.
+//! `seaworthy lint`: findings about manifests.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -6,11 +6,11 @@ use std::io::Write as _;
 use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{Finding, Pool, Prepared, remote, render};
 
-use super::workspace;
+use super::loading;
 use crate::cli::{Lint, ReportFormat};
-use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::{Part, Set};
-use crate::{output, paint, parallel};
+use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
+use crate::manifest::{EntryPart, ManifestSet};
+use crate::{output, parallel, terminal};
 
 /// The codes of all findings that are no errors, and may be allowed.
 const CODES: [&str; 35] = [
@@ -53,7 +53,7 @@ const CODES: [&str; 35] = [
 
 pub fn run(options: &Lint) -> Result<u8, Failure> {
     let result = check(options);
-    // Whoever reads JSON gets JSON, also where nothing could be read.
+    // With -o json the output is JSON even if nothing could be read.
     if let (Err(failure), ReportFormat::Json) = (&result, options.output) {
         print_json(&unreadable_json(failure), &Scope::default())?;
     }
@@ -61,36 +61,36 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
 }
 
 fn check(options: &Lint) -> Result<u8, Failure> {
-    let texts = workspace::texts(&options.input)?;
-    let set = Set::read(&texts)?;
+    let texts = loading::texts(&options.input)?;
+    let set = ManifestSet::read(&texts)?;
     let pools = set.pools(&options.pool)?;
-    let prepared = workspace::prepared(&set);
-    let context = workspace::context(&set, true);
+    let prepared = loading::prepared(&set);
+    let context = loading::context(&set, true);
     let is_checked = |input: &&Prepared<'_>| {
-        !input.source.is_rendered() && (options.pool.is_empty() || workspace::feeds(input, &pools))
+        !input.source.is_rendered() && (options.pool.is_empty() || loading::feeds(input, &pools))
     };
     let checked: Vec<&Prepared<'_>> = prepared.iter().filter(is_checked).collect();
 
     // A MachineConfig's own findings once, whichever pools select it; then those of the pools.
-    let mut reports: Vec<Report> = Vec::new();
+    let mut reports: Vec<PoolFinding> = Vec::new();
     for input in &checked {
         let of_pools: Vec<String> = pools_of(input, &pools).map(|pool| pool.name.clone()).collect();
-        let report = |finding: &Finding| Report { finding: finding.clone(), pools: of_pools.clone() };
+        let report = |finding: &Finding| PoolFinding { finding: finding.clone(), pools: of_pools.clone() };
         reports.extend(input.findings.iter().map(report));
     }
     reports.extend(set.broken_pools(&options.pool).into_iter().map(|finding| {
         let pools = finding.places.first().map(|place| place.name.clone()).into_iter().collect();
-        Report { finding, pools }
+        PoolFinding { finding, pools }
     }));
     for pool in &pools {
-        let report = |finding: &Finding| Report { finding: finding.clone(), pools: vec![pool.name.clone()] };
+        let report = |finding: &Finding| PoolFinding { finding: finding.clone(), pools: vec![pool.name.clone()] };
         reports.extend(pool.findings.iter().map(report));
     }
     if options.pool.is_empty() {
-        let unselected = workspace::unselected(&set, &prepared, &pools);
-        reports.extend(unselected.into_iter().map(|finding| Report { finding, pools: Vec::new() }));
+        let unselected = loading::unselected(&set, &prepared, &pools);
+        reports.extend(unselected.into_iter().map(|finding| PoolFinding { finding, pools: Vec::new() }));
     }
-    // One finding of several pools is said once.
+    // A finding that several pools share is reported once.
     let mut places: HashMap<String, usize> =
         reports.iter().enumerate().map(|(at, report)| (report.finding.to_string(), at)).collect();
     let of_pools = parallel::map(pools.iter(), 1, |pool| match render(pool, &prepared, &context) {
@@ -111,7 +111,7 @@ fn check(options: &Lint) -> Result<u8, Failure> {
             }
             None => {
                 places.insert(finding.to_string(), reports.len());
-                reports.push(Report { finding, pools: pool.into_iter().collect() });
+                reports.push(PoolFinding { finding, pools: pool.into_iter().collect() });
             }
         }
     }
@@ -122,14 +122,14 @@ fn check(options: &Lint) -> Result<u8, Failure> {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("known codes: {}", CODES.join(", ")),
             };
-            return Err(Failure::unreadable(format!("--allow {code}: unknown finding code; {hint}")));
+            return Err(Failure::invalid(format!("--allow {code}: unknown finding code; {hint}")));
         }
     }
-    // An error keeps a pool from being rendered, whatever anyone allows.
+    // An error keeps a pool from being rendered, so --allow does not apply to it.
     reports.retain(|report| report.finding.is_error() || !options.allow.iter().any(|code| code == report.finding.code));
     reports.sort_by(|a, b| {
         let key =
-            |report: &Report| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());
+            |report: &PoolFinding| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());
         key(a).cmp(&key(b))
     });
 
@@ -146,14 +146,14 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         }
         ReportFormat::Text => print_text(&reports, &scope, &set)?,
     }
-    let is_bad = |report: &Report| options.strict || report.finding.is_error();
-    // Whoever is strict wants to know that the manifests are fine, not that there are none.
-    let is_vain = options.strict && scope.nothing_checked.is_some();
-    Ok(if is_vain || reports.iter().any(is_bad) { WRONG } else { OK })
+    let is_bad = |report: &PoolFinding| options.strict || report.finding.is_error();
+    // --strict confirms that manifests were checked, so an empty input fails.
+    let is_empty = options.strict && scope.nothing_checked.is_some();
+    Ok(if is_empty || reports.iter().any(is_bad) { EXIT_FAILED } else { EXIT_OK })
 }
 
 /// Why there is nothing to check.
-fn why_nothing(set: &Set<'_>) -> String {
+fn why_nothing(set: &ManifestSet<'_>) -> String {
     let rendered = set.machine_configs.iter().filter(|machine_config| machine_config.is_rendered()).count();
     match (set.machine_configs.len(), rendered) {
         (0, _) => "no MachineConfig in the input".to_owned(),
@@ -165,34 +165,34 @@ fn why_nothing(set: &Set<'_>) -> String {
     }
 }
 
-/// What was looked at, so that "no errors" is not taken for more than it says.
+/// What was checked, so that "0 errors" is not taken for more than it means.
 #[derive(Default)]
 struct Scope {
     machine_configs: usize,
     pools: usize,
-    /// References to remote content, which nobody has looked at.
+    /// Number of references to remote content, which lint does not fetch.
     not_fetched: usize,
-    /// Why nothing was looked at, where that is so.
+    /// Why nothing was checked, if so.
     nothing_checked: Option<String>,
 }
 
 /// The pools that a MachineConfig feeds.
 fn pools_of<'p>(input: &Prepared<'_>, pools: &'p [Pool]) -> impl Iterator<Item = &'p Pool> {
-    pools.iter().filter(move |pool| workspace::feeds(input, std::slice::from_ref(*pool)))
+    pools.iter().filter(move |pool| loading::feeds(input, std::slice::from_ref(*pool)))
 }
 
 /// A finding, and the pools that have it.
-struct Report {
+struct PoolFinding {
     finding: Finding,
     pools: Vec<String>,
 }
 
-impl Report {
-    fn to_json(&self, set: &Set<'_>) -> serde_json::Value {
+impl PoolFinding {
+    fn to_json(&self, set: &ManifestSet<'_>) -> serde_json::Value {
         let mut json = self.finding.to_json();
         json["pools"] = self.pools.clone().into();
         for (place, json) in self.finding.places.iter().zip(json["places"].as_array_mut().into_iter().flatten()) {
-            if let Some(found) = set.file_of(place, Part::of(self.finding.code)) {
+            if let Some(found) = set.file_of(place, EntryPart::of_finding(self.finding.code)) {
                 json["file"] = found.file.into();
                 if let Some((line, column)) = found.position {
                     json["line"] = line.into();
@@ -204,7 +204,7 @@ impl Report {
     }
 }
 
-/// What could not be read, in the form of findings.
+/// Input errors in the form of findings.
 fn unreadable_json(failure: &Failure) -> Vec<serde_json::Value> {
     let finding = |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message, "places": [], "pools": []});
     failure.messages().iter().map(finding).collect()
@@ -224,35 +224,35 @@ fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failu
         summary["nothingChecked"] = why.as_str().into();
     }
     let json = serde_json::json!({"findings": findings, "summary": summary});
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
-fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Failure> {
-    let mut out = output::painted();
-    for Report { finding, pools } in reports {
-        let style = paint::style(finding.severity);
+fn print_text(reports: &[PoolFinding], scope: &Scope, set: &ManifestSet<'_>) -> Result<(), Failure> {
+    let mut out = output::colored();
+    for PoolFinding { finding, pools } in reports {
+        let style = terminal::style(finding.severity);
         let subject = match finding.subject.as_str() {
             subject if !subject.is_empty() && !finding.message.contains(subject) => format!("{subject}: "),
             _ => String::new(),
         };
-        let message = paint::plain(format!("{subject}{}", finding.message));
+        let message = terminal::sanitized(format!("{subject}{}", finding.message));
         writeln!(out, "{style}{}[{}]{style:#}: {message}", finding.severity, finding.code)?;
         for place in &finding.places {
-            match set.file_of(place, Part::of(finding.code)) {
-                Some(file) => writeln!(out, "  {}: {}", paint::plain(file), paint::plain(place))?,
-                None => writeln!(out, "  {}", paint::plain(place))?,
+            match set.file_of(place, EntryPart::of_finding(finding.code)) {
+                Some(file) => writeln!(out, "  {}: {}", terminal::sanitized(file), terminal::sanitized(place))?,
+                None => writeln!(out, "  {}", terminal::sanitized(place))?,
             }
         }
         match pools.as_slice() {
             [] => {}
-            [pool] => writeln!(out, "  in pool {}", paint::plain(pool))?,
-            pools => writeln!(out, "  in pools {}", paint::plain(pools.join(", ")))?,
+            [pool] => writeln!(out, "  in pool {}", terminal::sanitized(pool))?,
+            pools => writeln!(out, "  in pools {}", terminal::sanitized(pools.join(", ")))?,
         }
     }
     if scope.not_fetched > 0 {
-        paint::note(&format!(
+        terminal::note(&format!(
             "{} not fetched, so the content was not checked; `seaworthy render` fetches and checks it",
             if scope.not_fetched == 1 {
                 "1 reference to remote content was".to_owned()

@@ -1,15 +1,15 @@
-//! `seaworthy manifests`.
+//! `seaworthy manifests`: everything that an installation needs in a cluster.
 
 use seaworthy_controllers::operators;
-use seaworthy_deploy::{Component, Settings, objects};
+use seaworthy_deploy::{Component, DeploymentOptions, objects};
 
 use crate::cli::Manifests;
-use crate::failure::{Failure, OK};
-use crate::{output, paint};
+use crate::failure::{EXIT_OK, Failure};
+use crate::{output, terminal};
 
 pub fn run(options: &Manifests) -> Result<u8, Failure> {
     if options.only.contains(&Component::Server) && options.apiserver_url.is_none() {
-        return Err(Failure::unreadable(
+        return Err(Failure::invalid(
             "--only server requires --apiserver-url URL, which the endpoint passes to new machines",
         ));
     }
@@ -17,13 +17,13 @@ pub fn run(options: &Manifests) -> Result<u8, Failure> {
     let operators = operators::manifests(&settings.namespace);
     output::objects(&objects(&settings, &operators), options.output)?;
     if settings.deployed().count() < settings.components.len() {
-        paint::note("the Ignition endpoint is left out: it requires --apiserver-url URL");
+        terminal::note("the Ignition endpoint is left out: it requires --apiserver-url URL");
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
-fn settings(options: &Manifests) -> Settings {
-    Settings {
+fn settings(options: &Manifests) -> DeploymentOptions {
+    DeploymentOptions {
         namespace: options.namespace.clone(),
         image: options.image.clone(),
         apiserver_url: options.apiserver_url.clone(),

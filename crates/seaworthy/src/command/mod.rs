@@ -1,4 +1,4 @@
-//! One module per command.
+//! Commands, one module each, and what they share.
 
 mod apiserver;
 mod contents;
@@ -9,6 +9,7 @@ mod diff;
 mod explain;
 mod ignition;
 mod lint;
+mod loading;
 mod manifests;
 mod outlook;
 mod pages;
@@ -21,7 +22,6 @@ mod ssh_key;
 mod templates;
 mod up;
 mod value;
-mod workspace;
 
 use std::process::ExitCode;
 

@@ -1,11 +1,11 @@
-//! What commands that look at a cluster have in common: the way there, and how a pool's roll-out is told.
+//! Roll-out outlook of a pool as text and JSON, and the client: shared by the commands that read a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use seaworthy_ignition::spelling;
 use seaworthy_machineconfig::cluster::{Client, connect};
-use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, Problem};
+use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, PreviewProblem};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::forecast::Forecast;
@@ -15,47 +15,51 @@ use serde_json::{Value, json};
 use super::contents::counted;
 use crate::cli::Cluster;
 use crate::failure::Failure;
-use crate::paint;
+use crate::terminal;
 
-/// How many nodes are named one by one.
-const NAMED: usize = 8;
-/// How many waves are told one by one.
-const WAVES: usize = 6;
+/// How many nodes are listed by name.
+const MAX_LISTED_NODES: usize = 8;
+/// How many waves are listed one by one.
+const MAX_LISTED_WAVES: usize = 6;
 
-/// What asynchronous work runs on.
+/// The runtime of asynchronous commands.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))
+        .map_err(|error| Failure::invalid(format!("cannot start: {error}")))
 }
 
 /// A client for the cluster.
 pub async fn client(cluster: &Cluster) -> Result<Client, Failure> {
-    connect(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await.map_err(Failure::unreadable)
+    connect(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await.map_err(Failure::invalid)
 }
 
-/// Complains of a pool that is not there.
+/// The failure for a pool that does not exist.
 pub fn no_pool(name: &str, known: &[String]) -> Failure {
     if known.is_empty() {
-        return Failure::unreadable(format!(
+        return Failure::invalid(format!(
             "pool {name:?} not found: the cluster has no pools. `seaworthy controllers` creates the pools master and \
              worker for a ControllerConfig (examples/controller-config.yaml); create any other as a MachineConfigPool"
         ));
     }
     let near = spelling::nearest(name, known.iter().map(String::as_str));
     let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    Failure::unreadable(format!("pool {name:?} not found; available pools: {}{hint}", known.join(", ")))
+    Failure::invalid(format!("pool {name:?} not found; available pools: {}{hint}", known.join(", ")))
 }
 
 /// Names, the first of many.
 pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let all: Vec<&str> = names.into_iter().collect();
-    let more = if all.len() > NAMED { format!(" and {} more", all.len() - NAMED) } else { String::new() };
-    paint::plain(format!("{}{more}", all[..all.len().min(NAMED)].join(", ")))
+    let more = if all.len() > MAX_LISTED_NODES {
+        format!(" and {} more", all.len() - MAX_LISTED_NODES)
+    } else {
+        String::new()
+    };
+    terminal::sanitized(format!("{}{more}", all[..all.len().min(MAX_LISTED_NODES)].join(", ")))
 }
 
-/// Writes who waits, grouped by the reason.
+/// Writes which nodes wait, grouped by the reason.
 pub fn write_waiting(out: &mut impl Write, waiting: &[Waiting]) -> io::Result<()> {
     write_grouped(out, "waits", waiting)
 }
@@ -73,20 +77,19 @@ fn write_grouped(out: &mut impl Write, what: &str, waiting: &[Waiting]) -> io::R
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
     for (reason, nodes) in groups {
-        writeln!(out, "{what}: {}: {}", names(nodes), paint::plain(reason))?;
+        writeln!(out, "{what}: {}: {}", names(nodes), terminal::sanitized(reason))?;
     }
     Ok(())
 }
 
-/// Writes the waves.
 pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     let waves = &outlook.forecast.waves;
-    for (nth, wave) in waves.iter().take(WAVES).enumerate() {
+    for (nth, wave) in waves.iter().take(MAX_LISTED_WAVES).enumerate() {
         let when = if wave.starts == 0 { "now".to_owned() } else { format!("in {}", short(wave.starts)) };
         writeln!(out, "wave {} ({when}): {}", nth + 1, names(wave.nodes.iter().map(String::as_str)))?;
     }
-    if waves.len() > WAVES {
-        writeln!(out, "… {}", counted(waves.len() - WAVES, "more wave"))?;
+    if waves.len() > MAX_LISTED_WAVES {
+        writeln!(out, "… {}", counted(waves.len() - MAX_LISTED_WAVES, "more wave"))?;
     }
     let Forecast { blocked, behind, .. } = &outlook.forecast;
     let all = |list: &[String]| names(list.iter().map(String::as_str));
@@ -100,12 +103,12 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what people should know about the budget.
+/// Writes the remark on the budget, if there is one.
 pub fn write_remark(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
-    outlook.budget_remark.as_ref().map_or(Ok(()), |remark| writeln!(out, "{}", paint::plain(remark)))
+    outlook.budget_remark.as_ref().map_or(Ok(()), |remark| writeln!(out, "{}", terminal::sanitized(remark)))
 }
 
-/// How long a node takes, and how that is known.
+/// The duration of a node's update, and what it is based on.
 pub fn each(outlook: &Outlook) -> String {
     let each = outlook.forecast.each;
     let basis = match each.samples {
@@ -121,12 +124,12 @@ pub fn moving(outlook: &Outlook) -> Vec<&NodeOutlook> {
     let mute = outlook.waiting.iter().filter(|waiting| waiting.reason == Reason::NoNodeDaemon);
     let mute: BTreeSet<&str> = mute.map(|waiting| waiting.node.as_str()).collect();
     let is_mute = |node: &NodeOutlook| mute.contains(node.name.as_str());
-    // Nor does it where there is nothing to come to.
+    // Nor does anything without a target.
     let is_moving = |node: &&NodeOutlook| outlook.target.is_some() && node.from != outlook.target && !is_mute(node);
     outlook.nodes.iter().filter(is_moving).collect()
 }
 
-/// Nodes with the same disruption, the gravest first.
+/// Nodes grouped by disruption, the most severe first.
 fn disruptions<'o>(moving: &[&'o NodeOutlook]) -> Vec<(Option<&'o Disruption>, Vec<&'o NodeOutlook>)> {
     let mut groups: Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> = Vec::new();
     for node in moving {
@@ -140,7 +143,7 @@ fn disruptions<'o>(moving: &[&'o NodeOutlook]) -> Vec<(Option<&'o Disruption>, V
     groups
 }
 
-/// Writes what the change does to nodes, and the rules that say so.
+/// Writes the disruption of nodes, and the rules that decide it.
 pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::Result<()> {
     for (found, nodes) in disruptions(moving) {
         let who = names(nodes.iter().map(|node| node.name.as_str()));
@@ -150,8 +153,8 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
         };
         let actions: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
         let actions = if actions.is_empty() { found.level.to_string() } else { actions.join(", ") };
-        writeln!(out, "{who}: {}", paint::plain(actions))?;
-        // A rule is said once, whatever it applies to.
+        writeln!(out, "{who}: {}", terminal::sanitized(actions))?;
+        // A rule is printed once, with everything that it applies to.
         let mut rules: Vec<(String, Vec<&str>)> = Vec::new();
         for cause in found.decisive() {
             let rule = cause.rule.to_string();
@@ -161,7 +164,7 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
             }
         }
         for (rule, causes) in rules {
-            writeln!(out, "    because of {}: {}", names(causes), paint::plain(rule))?;
+            writeln!(out, "    because of {}: {}", names(causes), terminal::sanitized(rule))?;
         }
     }
     for node in moving {
@@ -169,21 +172,21 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
             writeln!(
                 out,
                 "blocked: {}: its pods cannot be evicted: {}",
-                paint::plain(&node.name),
-                paint::plain(found.said())
+                terminal::sanitized(&node.name),
+                terminal::sanitized(found.summary())
             )?;
         }
     }
     Ok(())
 }
 
-/// Who waits, and why, for programs.
+/// A waiting node and its reason as JSON.
 pub fn waiting_json(waiting: &Waiting) -> Value {
-    json!({"node": waiting.node, "reason": waiting.reason.word(), "message": waiting.reason.to_string()})
+    json!({"node": waiting.node, "reason": waiting.reason.code(), "message": waiting.reason.to_string()})
 }
 
-/// Something that is wrong beside the pools, for programs.
-pub fn problem_json(problem: &Problem) -> Value {
+/// A problem that concerns no single pool, as JSON.
+pub fn problem_json(problem: &PreviewProblem) -> Value {
     json!({
         "code": problem.code,
         "severity": problem.severity.to_string(),
@@ -192,7 +195,7 @@ pub fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-/// An outlook for programs.
+/// An outlook as JSON.
 pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
     let node = |node: &NodeOutlook| {
         let blockers = node.evictions.as_ref().map(|found| &found.blockers);

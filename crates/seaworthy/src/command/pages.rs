@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 use clap_mangen::Man;
 
 use crate::cli::Cli;
-use crate::failure::{Failure, OK};
+use crate::failure::{EXIT_OK, Failure};
 use crate::output;
 
 /// Prints a completion script.
@@ -15,7 +15,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "seaworthy", &mut script);
     output::plain().write_all(&script)?;
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 /// Prints the manual page, or writes one page per command.
@@ -30,18 +30,18 @@ pub fn manual(dir: Option<&Path>, of: &[String]) -> Result<u8, Failure> {
         let Some((_, page)) = pages.iter().find(|(name, _)| *name == wanted) else {
             let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
             let known = names.join(", ");
-            return Err(Failure::unreadable(format!("no manual page {wanted}; available pages: {known}")));
+            return Err(Failure::invalid(format!("no manual page {wanted}; available pages: {known}")));
         };
         output::plain().write_all(page)?;
-        return Ok(OK);
+        return Ok(EXIT_OK);
     };
     let cannot =
-        |error: std::io::Error| Failure::unreadable(format!("cannot write manual pages to {}: {error}", dir.display()));
+        |error: std::io::Error| Failure::invalid(format!("cannot write manual pages to {}: {error}", dir.display()));
     std::fs::create_dir_all(dir).map_err(cannot)?;
     for (name, page) in pages {
         std::fs::write(dir.join(format!("{name}.1")), page).map_err(cannot)?;
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 /// The pages of a command and of those below it, by name.

@@ -1,4 +1,4 @@
-//! `seaworthy render`.
+//! `seaworthy render`: one rendered MachineConfig per pool.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -9,33 +9,33 @@ use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{Severity, node::Map};
 use seaworthy_render::{Finding, Merged, Rendered, merge, yaml};
 
-use super::workspace;
+use super::loading;
 use crate::cli::{ObjectFormat, Render};
-use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::Set;
+use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
+use crate::manifest::ManifestSet;
 use crate::output::Output;
-use crate::{paint, parallel};
+use crate::{parallel, terminal};
 
 /// Of many warnings the first are shown; `lint` has them all.
-const SHOWN_WARNINGS: usize = 10;
+const MAX_SHOWN_WARNINGS: usize = 10;
 
 pub fn run(options: &Render) -> Result<u8, Failure> {
     // The process ends with this command: giving back a million small pieces one by one would take as long as reading
     // them, and the system takes them all at once.
-    let texts = ManuallyDrop::new(workspace::texts(&options.input)?);
-    let set = ManuallyDrop::new(Set::read(&texts)?);
+    let texts = ManuallyDrop::new(loading::texts(&options.input)?);
+    let set = ManuallyDrop::new(ManifestSet::read(&texts)?);
     let pools = set.pools(&options.pool)?;
     if pools.is_empty() && set.broken_pools(&options.pool).is_empty() {
-        return Err(Failure::unreadable(set.lacks_pools()));
+        return Err(Failure::invalid(set.lacks_pools()));
     }
     if set.lacks_images() {
-        paint::note(
+        terminal::note(
             "no ControllerConfig in the input; assuming a default one: osImageURL is empty unless a MachineConfig \
              sets it, and the names may differ from a cluster's",
         );
     }
-    let prepared = ManuallyDrop::new(workspace::resolved(&set, &pools, &options.remote)?);
-    let context = workspace::context(&set, false);
+    let prepared = ManuallyDrop::new(loading::resolved(&set, &pools, &options.remote)?);
+    let context = loading::context(&set, false);
     let mut failed = set.broken_pools(&options.pool);
     let mut notices = Vec::new();
     let mut printer = Printer::new(options.output, Output::new(raw_stdout()?));
@@ -56,20 +56,23 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
         },
     )?;
     printer.finish()?;
-    // What the inputs themselves have to say comes first: a key that is dropped explains the error that follows.
-    let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
+    // Findings of the inputs come first: a dropped key may explain a later one.
+    let of_inputs = prepared.iter().filter(|input| loading::feeds(input, &pools)).flat_map(|input| &input.findings);
     let mut warnings: Vec<Finding> = pools.iter().flat_map(|pool| &pool.findings).chain(of_inputs).cloned().collect();
     if options.pool.is_empty() {
-        warnings.extend(workspace::unselected(&set, &prepared, &pools));
+        warnings.extend(loading::unselected(&set, &prepared, &pools));
     }
     warnings.extend(notices);
     warnings.retain(|finding| finding.severity == Severity::Warning);
-    workspace::report(&warnings[..warnings.len().min(SHOWN_WARNINGS)], &set);
-    if warnings.len() > SHOWN_WARNINGS {
-        paint::note(&format!("{} more warnings: `seaworthy lint` shows them all", warnings.len() - SHOWN_WARNINGS));
+    loading::report(&warnings[..warnings.len().min(MAX_SHOWN_WARNINGS)], &set);
+    if warnings.len() > MAX_SHOWN_WARNINGS {
+        terminal::note(&format!(
+            "{} more warnings: `seaworthy lint` shows them all",
+            warnings.len() - MAX_SHOWN_WARNINGS
+        ));
     }
-    workspace::report(&failed, &set);
-    Ok(if failed.is_empty() { OK } else { WRONG })
+    loading::report(&failed, &set);
+    Ok(if failed.is_empty() { EXIT_OK } else { EXIT_FAILED })
 }
 
 /// Standard output without the library's buffer, which looks for line ends in all that passes.

@@ -1,23 +1,23 @@
-//! Which files hold secrets. Their contents are in what `render` prints, because a machine needs them; wherever changes are
-//! shown or explained, their size has to do. What is printed there ends up in tickets and in the logs of pipelines.
+//! Secret files: which files have secret contents. `render` prints the contents, because a machine needs them; `plan`, `diff`
+//! and `explain` show their size only, because their output ends up in tickets and in the logs of pipelines.
 
 use std::collections::HashSet;
 
-use seaworthy_ignition::diff::{Change, Entry, What};
+use seaworthy_ignition::diff::{Change, ChangeKind, Entry};
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::{data_url, gzip};
 use seaworthy_render::provenance::{self, Subject};
 
-use super::contents::{self, LARGEST, counted};
+use super::contents::{self, MAX_UNPACKED_BYTES, counted};
 
 /// The mode of a file whose config sets none.
 const DEFAULT_MODE: i64 = 0o644;
 
-/// Whether the contents of a file are a secret: nobody but its owner may read it, it is known for what is in it, or a
-/// private key is.
+/// Whether the contents of a file are secret: only its owner may read it, its path is known for secrets, or it contains a
+/// private key.
 pub fn is_secret_file(file: &Node<'_>) -> bool {
     is_private(file.get("mode").and_then(Node::as_int).unwrap_or(DEFAULT_MODE))
-        || is_secret_place(file.text_of("path"))
+        || is_secret_path(file.text_of("path"))
         || file.get("contents").into_iter().chain(file.list_of("append")).any(|body| has_secret(body.text_of("source")))
 }
 
@@ -28,9 +28,9 @@ pub fn is_in(change: &Change<'_>) -> bool {
         return false;
     }
     match &change.what {
-        What::Added(node) | What::Removed(node) => change.list == "files" && is_secret_file(node),
-        What::Changed { old, new, .. } => change.list == "files" && (is_secret_file(old) || is_secret_file(new)),
-        What::Moved { from, to, old, new } => {
+        ChangeKind::Added(node) | ChangeKind::Removed(node) => change.list == "files" && is_secret_file(node),
+        ChangeKind::Changed { old, new, .. } => change.list == "files" && (is_secret_file(old) || is_secret_file(new)),
+        ChangeKind::Moved { from, to, old, new } => {
             (*from == "files" && is_secret_file(old)) || (*to == "files" && is_secret_file(new))
         }
     }
@@ -38,29 +38,29 @@ pub fn is_in(change: &Change<'_>) -> bool {
 
 /// The files of a history whose contents are a secret, or have been one in a MachineConfig that lost.
 pub fn among<'e>(entries: &'e [provenance::Entry<'_>]) -> HashSet<&'e Subject> {
-    let is_telling = |entry: &&provenance::Entry<'_>| {
+    let is_secret_entry = |entry: &&provenance::Entry<'_>| {
         let Subject::File(path) = &entry.subject else { return false };
         let lost = entry.overrode.iter().chain(&entry.ignored).filter_map(|lost| lost.value.as_ref());
         let mut values = std::iter::once(&entry.value).chain(lost);
-        is_secret_place(path)
+        is_secret_path(path)
             || (entry.field == "mode" && values.clone().any(|value| value.as_int().is_some_and(is_private)))
             || (holds_contents(&entry.field) && values.any(|value| value.as_str().is_some_and(has_secret)))
     };
-    entries.iter().filter(is_telling).map(|entry| &entry.subject).collect()
+    entries.iter().filter(is_secret_entry).map(|entry| &entry.subject).collect()
 }
 
-/// Whether a field of a file tells of its contents: the source, and the hash, which gives a short secret away.
+/// Whether a field of a file reveals its contents: the source, and the hash, from which a short secret can be guessed.
 pub fn holds_contents(field: &str) -> bool {
     (field.starts_with("contents") || field.starts_with("append"))
         && (field.ends_with("source") || field.ends_with("hash"))
 }
 
-/// What is said of contents that are not shown.
+/// The summary of hidden contents.
 pub fn summary(bytes: &[u8]) -> String {
     format!("{}, hidden", size(bytes))
 }
 
-/// How contents that are not shown have changed.
+/// The summary of a change of hidden contents.
 pub fn difference(old: &[u8], new: &[u8]) -> String {
     format!("{} → {}, hidden", size(old), size(new))
 }
@@ -80,7 +80,7 @@ fn is_private(mode: i64) -> bool {
 }
 
 /// Whether a path is known for secrets, whatever its mode: keys, kubeconfigs, and what registries are logged in to with.
-fn is_secret_place(path: &str) -> bool {
+fn is_secret_path(path: &str) -> bool {
     const ENDINGS: [&str; 9] =
         [".key", "-key.pem", "/key.pem", ".keytab", ".p12", ".pfx", ".jks", ".kubeconfig", "/.kube/config"];
     const NAMES: [&str; 10] = [
@@ -104,12 +104,12 @@ fn is_secret_place(path: &str) -> bool {
         || name.ends_with("pull-secret.json")
 }
 
-/// Whether there is a secret in what a source embeds. What is packed is unpacked for that, also where no field says so.
+/// Whether there is a secret in what a source embeds. Compressed content is decompressed, also without a `compression` field.
 fn has_secret(source: &str) -> bool {
     let Some(bytes) = source.starts_with("data:").then(|| data_url::decode(source).ok()).flatten() else {
         return false;
     };
-    match bytes.starts_with(&[0x1f, 0x8b]).then(|| gzip::unpack(&bytes, LARGEST)) {
+    match bytes.starts_with(&[0x1f, 0x8b]).then(|| gzip::unpack(&bytes, MAX_UNPACKED_BYTES)) {
         Some(Ok(unpacked)) => is_secret(&unpacked),
         _ => is_secret(&bytes),
     }
@@ -182,16 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn private_key_that_is_packed_is_a_secret_with_or_without_the_word_for_it() {
+    fn compressed_private_key_is_a_secret_with_or_without_the_compression_field() {
         // printf -- '-----BEGIN PRIVATE KEY-----\n' | gzip -n | base64
         let source = "data:;base64,H4sIAAAAAAAAA9PVBQInV3dPP4WAIM8wxxBXBW/XSJCgLhcAzf/8GxwAAAA=";
         assert!(is_secret_with("/etc/a", json!(420), source));
-        let said = json!({"path": "/etc/a", "contents": {"source": source, "compression": "gzip"}});
-        assert!(is_secret_file(&Node::from_json(&said)));
+        let declared = json!({"path": "/etc/a", "contents": {"source": source, "compression": "gzip"}});
+        assert!(is_secret_file(&Node::from_json(&declared)));
     }
 
     #[test]
-    fn places_that_are_known_for_secrets_are_ones() {
+    fn paths_that_are_known_for_secrets_are_secret() {
         for (path, expected) in [
             ("/var/lib/kubelet/config.json", true),
             ("/root/.docker/config.json", true),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_contents_are_told_by_their_size_and_without_a_digest() {
+    fn hidden_contents_are_shown_by_size_without_a_digest() {
         assert_eq!(summary(b"\0\0"), "2 bytes, hidden");
         assert_eq!(difference(b"", b"a"), "empty → 1 byte, hidden");
     }

@@ -7,44 +7,44 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seaworthy_listen::{probes, tls};
-use seaworthy_resident::take_small_pages;
-use seaworthy_serve::access::{Keys, read_tokens};
-use seaworthy_serve::bootstrap::Folder;
-use seaworthy_serve::certificates::Files;
-use seaworthy_serve::cluster::{self, Cluster, Settings};
-use seaworthy_serve::listen::LIMITS;
-use seaworthy_serve::looks::again_and_again;
-use seaworthy_serve::rate::Rates;
+use seaworthy_resident::disable_huge_pages;
+use seaworthy_serve::access::{Credentials, read_tokens};
+use seaworthy_serve::bootstrap_folder::BootstrapFolder;
+use seaworthy_serve::certificates::CertificateFiles;
+use seaworthy_serve::cluster_source::{self, ClusterOptions, ClusterSource};
+use seaworthy_serve::periodic::run_periodically;
+use seaworthy_serve::rate_limits::RateLimits;
+use seaworthy_serve::server::LIMITS;
 use seaworthy_serve::token_file::TokenFile;
-use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
+use seaworthy_serve::{Access, AnswerStore, Certificates, Endpoint, EndpointServer};
 
-use super::apiserver::stopped;
-use crate::at_rest;
+use super::apiserver::shutdown_signal;
 use crate::cli::{Server, TlsVersion};
-use crate::failure::{Failure, OK};
-use crate::paint;
+use crate::failure::{EXIT_OK, Failure};
+use crate::idle_memory;
+use crate::terminal;
 
-/// How often the files of the certificate and of tokens are looked at: they are small, so often.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often the certificate and token files are checked for changes.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Files that may be open besides connections: watches, probes, the log, a folder that is read.
 const OTHER_FILES: u64 = 128;
-/// How many times its rate an address may ask at once: a rack that is switched on comes from behind one address.
-const AT_ONCE: f64 = 10.0;
+/// Burst of an address as a multiple of its rate: a rack that is switched on comes from behind one address.
+const BURST_FACTOR: f64 = 10.0;
 
-/// Serves until it is told to stop.
+/// Serves until it receives a stop signal.
 pub fn run(options: &Server) -> Result<u8, Failure> {
-    super::controllers::log(options.log_format);
+    super::controllers::start_log(options.log_format);
     // A thousand connections are many small things, of which each touches little of what it asks for.
-    take_small_pages();
+    disable_huge_pages();
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // What encoded the answers ends soon after it has, and its memory with it.
         .thread_keep_alive(Duration::from_millis(200))
         .build()
-        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
+        .map_err(|error| Failure::invalid(format!("cannot start: {error}")))?;
     let result = runtime.block_on(serve(options));
-    // A file that cannot be read is waited for by nobody.
+    // No one waits for a read that hangs.
     runtime.shutdown_background();
     result
 }
@@ -65,87 +65,90 @@ fn allow_connections() {
 }
 
 async fn serve(options: &Server) -> Result<u8, Failure> {
-    let mut keys = Keys::default();
+    let mut credentials = Credentials::default();
     if let Some(file) = &options.token_file {
-        keys.tokens = read_tokens(file).map_err(Failure::unreadable)?.into();
+        credentials.tokens = read_tokens(file).map_err(Failure::invalid)?.into();
     }
-    let tokens = keys.tokens.clone();
+    let tokens = credentials.tokens.clone();
     if options.bootstrap.is_some() && !options.open && options.token_file.is_none() && options.client_ca.is_none() {
-        return Err(Failure::unreadable(
+        return Err(Failure::invalid(
             "no machine could authenticate: without a cluster there are no bootstrap tokens; pass --token-file or \
              --client-ca, or serve any client with --open",
         ));
     }
-    let files =
-        Files { certificate: options.cert.clone(), key: options.key.clone(), clients: options.client_ca.clone() };
-    let versions = match options.tls_min_version {
-        TlsVersion::Tls12 => tls::VERSIONS,
-        TlsVersion::Tls13 => tls::NEWEST,
+    let files = CertificateFiles {
+        certificate: options.cert.clone(),
+        key: options.key.clone(),
+        client_ca: options.client_ca.clone(),
     };
-    let certificates = Arc::new(Certificates::load(files, versions).map_err(Failure::unreadable)?);
-    let shelf = Arc::new(Shelf::default());
+    let versions = match options.tls_min_version {
+        TlsVersion::Tls12 => tls::DEFAULT_VERSIONS,
+        TlsVersion::Tls13 => tls::TLS13_ONLY,
+    };
+    let certificates = Arc::new(Certificates::load(files, versions).map_err(Failure::invalid)?);
+    let answers = Arc::new(AnswerStore::default());
     let source = match &options.bootstrap {
         Some(base) => {
             let folder = folder(options, base.clone())?;
-            folder.check().map_err(Failure::unreadable)?;
-            tokio::spawn(folder.run(Arc::clone(&shelf)))
+            folder.check().map_err(Failure::invalid)?;
+            tokio::spawn(folder.run(Arc::clone(&answers)))
         }
         None => {
-            let client = cluster::connect(options.kubeconfig.as_deref()).await.map_err(Failure::unreadable)?;
-            let cluster = Cluster::new(Settings {
+            let client = cluster_source::connect(options.kubeconfig.as_deref()).await.map_err(Failure::invalid)?;
+            let cluster = ClusterSource::new(ClusterOptions {
                 apiserver_url: options.apiserver_url.clone().unwrap_or_default(),
                 token_folder: options.bootstrap_token.clone(),
                 namespace: options.namespace.clone(),
             });
-            keys.secrets = Some(cluster.secrets());
-            tokio::spawn(cluster.run(client, Arc::clone(&shelf)))
+            credentials.secrets = Some(cluster.secrets());
+            tokio::spawn(cluster.run(client, Arc::clone(&answers)))
         }
     };
     let access = match options.open {
         true => Access::Open,
-        false => Access::Asked(keys),
+        false => Access::Restricted(credentials),
     };
     if options.open {
-        paint::warning("any client that reaches the port gets the configuration, secrets included (--open)");
+        terminal::warning("any client that reaches the port gets the configuration, secrets included (--open)");
     }
-    let rates = match f64::from(options.rate_limit) {
-        0.0 => Rates::default(),
-        a_second => Rates::new(a_second, a_second * AT_ONCE),
+    let rate_limits = match f64::from(options.rate_limit) {
+        0.0 => RateLimits::default(),
+        per_second => RateLimits::new(per_second, per_second * BURST_FACTOR),
     };
-    let endpoint = Arc::new(Endpoint { shelf, access, rates, metrics: Arc::default() });
-    let listening = Listening::bind(Arc::clone(&endpoint), Arc::clone(&certificates), options.listen).await;
-    let listening = listening.map_err(Failure::unreadable)?;
+    let endpoint = Arc::new(Endpoint { answers, access, rate_limits, metrics: Arc::default() });
+    let server = EndpointServer::bind(Arc::clone(&endpoint), Arc::clone(&certificates), options.listen).await;
+    let server = server.map_err(Failure::invalid)?;
     let probes = match options.metrics {
         Some(address) => Some(probes(endpoint, address).await?),
         None => None,
     };
-    // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
-    let stopped = stopped();
-    println!("https://{}", listening.address());
-    // Apart from each other: one that hangs must not let the other grow old.
-    tokio::spawn(look_at_certificate(certificates));
+    // Before the address is printed: a reader of it may send a signal, and expects an orderly shutdown.
+    let stopped = shutdown_signal();
+    println!("https://{}", server.address());
+    // Separate tasks: if reading one file hangs, the other is still reloaded.
+    tokio::spawn(watch_certificate(certificates));
     if let Some(file) = options.token_file.clone() {
         let mut file = TokenFile::new(file, tokens);
-        tokio::spawn(again_and_again(LOOK, move || file.look()));
+        tokio::spawn(run_periodically(FILE_CHECK_INTERVAL, move || file.reload()));
     }
-    tokio::spawn(at_rest::stay_small());
+    tokio::spawn(idle_memory::release_periodically());
     tokio::select! {
-        () = listening.serve(stopped) => {}
+        () = server.serve(stopped) => {}
         () = async { match probes {
             Some(probes) => probes.await,
             None => std::future::pending().await,
-        } } => return Err(Failure::unreadable("the probe server has stopped")),
-        // It ends only if it cannot go on: without it, what is served would grow old.
-        _ = source => return Err(Failure::unreadable("the source of configurations has stopped; see the log")),
+        } } => return Err(Failure::invalid("the probe server has stopped")),
+        // It ends only on failure: without it, what is served would become stale.
+        _ = source => return Err(Failure::invalid("the source of configurations has stopped; see the log")),
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
-/// Answers what others ask about this process.
+/// Serves metrics and probes.
 async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Future<Output = ()>, Failure> {
     let listener = seaworthy_listen::bind(address).await;
     let listener =
-        listener.map_err(|error| Failure::unreadable(format!("--metrics {address}: cannot listen: {error}")))?;
+        listener.map_err(|error| Failure::invalid(format!("--metrics {address}: cannot listen: {error}")))?;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serving probes");
     }
@@ -154,31 +157,31 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
 }
 
 /// Reads the certificate again whenever it has changed.
-async fn look_at_certificate(certificates: Arc<Certificates>) {
-    let mut told = None;
-    again_and_again(LOOK, move || match certificates.reload() {
+async fn watch_certificate(certificates: Arc<Certificates>) {
+    let mut reported = None;
+    run_periodically(FILE_CHECK_INTERVAL, move || match certificates.reload() {
         Ok(is_new) => {
-            told = None;
+            reported = None;
             if is_new {
                 tracing::info!("reloaded the certificate");
             }
         }
         Err(error) => {
             let text = error.to_string();
-            if told.as_ref() != Some(&text) {
+            if reported.as_ref() != Some(&text) {
                 tracing::warn!(error = text, "cannot reload the certificate, serving the previous one");
-                told = Some(text);
+                reported = Some(text);
             }
         }
     })
     .await;
 }
 
-fn folder(options: &Server, base: PathBuf) -> Result<Folder, Failure> {
+fn folder(options: &Server, base: PathBuf) -> Result<BootstrapFolder, Failure> {
     let registries = options.registry_ca.iter().map(|text| match text.split_once('=') {
         Some((registry, file)) => Ok((registry.to_owned(), PathBuf::from(file))),
-        None => Err(Failure::unreadable(format!("--registry-ca {text}: expected REGISTRY=FILE"))),
+        None => Err(Failure::invalid(format!("--registry-ca {text}: expected REGISTRY=FILE"))),
     });
     let registries: Result<Vec<_>, Failure> = registries.collect();
-    Ok(Folder { base, kubeconfig: options.node_kubeconfig.clone(), registries: registries? })
+    Ok(BootstrapFolder { base, kubeconfig: options.node_kubeconfig.clone(), registries: registries? })
 }

@@ -1,4 +1,4 @@
-//! SSH keys the way people tell them apart: by comment and fingerprint, not by hundreds of letters.
+//! SSH keys for display: comment and fingerprint instead of the key data.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -8,7 +8,7 @@ use seaworthy_fetch::Digest;
 /// that `ssh-keygen -l` prints. `None` when the line holds no key.
 pub fn described(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    // Options may stand before the key: the key's kind is repeated in its own bytes, so it is known for sure.
+    // Options may precede the key. The key type is repeated in the key's own bytes, which identifies it.
     let (at, blob) = words.windows(2).enumerate().find_map(|(at, pair)| {
         let blob = STANDARD.decode(pair[1]).ok()?;
         holds_kind(&blob, pair[0]).then_some((at, blob))
@@ -35,7 +35,7 @@ mod tests {
     const FINGERPRINT: &str = "SHA256:1DvnS6lWhUZjaSJWGD/lE3u78+lP/oEs0vXRGtYN6UM";
 
     #[test]
-    fn a_key_is_told_by_comment_and_fingerprint() {
+    fn key_is_described_by_comment_and_fingerprint() {
         let comment = described(&format!("{KEY} me@host at work")).unwrap();
         assert_eq!(comment, format!("me@host at work (ssh-ed25519, {FINGERPRINT})"));
         assert_eq!(described(KEY).unwrap(), format!("without a comment (ssh-ed25519, {FINGERPRINT})"));

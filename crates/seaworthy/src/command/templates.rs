@@ -1,4 +1,4 @@
-//! The templates of the base: the built-in ones, and those that a folder has in their place.
+//! Templates of the base configuration: the built-in ones, with those of a folder in their place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,19 +8,19 @@ use seaworthy_generate::base::Templates;
 use crate::failure::Failure;
 
 /// How deep a folder of templates may be: a link to a folder above would have no end.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The templates, with those of a folder in their place.
 pub fn read(folder: Option<&Path>) -> Result<Templates, Failure> {
     let Some(folder) = folder else { return Ok(Templates::default()) };
     let cannot = |path: &Path, error: &dyn std::fmt::Display| {
-        Failure::unreadable(format!("--templates: cannot read {}: {error}", path.display()))
+        Failure::invalid(format!("--templates: cannot read {}: {error}", path.display()))
     };
     let mut found = BTreeMap::new();
     let mut left = vec![(folder.to_owned(), 0)];
     while let Some((path, depth)) = left.pop() {
-        if depth > DEPTH {
-            return Err(cannot(&path, &format!("nested deeper than {DEPTH} folders; is there a symlink loop?")));
+        if depth > MAX_DEPTH {
+            return Err(cannot(&path, &format!("nested deeper than {MAX_DEPTH} folders; is there a symlink loop?")));
         }
         for entry in std::fs::read_dir(&path).map_err(|error| cannot(&path, &error))? {
             let entry = entry.map_err(|error| cannot(&path, &error))?;

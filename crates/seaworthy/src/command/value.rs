@@ -1,16 +1,16 @@
-//! Single values of a config in one line: modes in octal, keys by their fingerprints, and no secrets.
+//! Values of a config in one line: modes in octal, keys by fingerprint, secrets hidden.
 
 use seaworthy_ignition::node::{Node, Value};
 
 use super::contents::counted;
 use super::{secret, ssh_key};
-use crate::paint;
+use crate::terminal;
 
-/// Stands for a secret.
+/// Printed instead of a secret.
 pub const HIDDEN: &str = "(hidden)";
 
 /// Whether a field may hold a secret: the value of a header is a password more often than not, a hash can be guessed at, and
-/// the key of a disk is one. That it is there, or has changed, says enough.
+/// the key of a disk is one. Only that it exists, or has changed, is shown.
 pub fn is_secret(field: &str) -> bool {
     field.contains("httpHeaders") || field.ends_with("passwordHash") || field == "keyFile.source"
 }
@@ -23,11 +23,11 @@ pub fn shown(field: &str, node: &Node<'_>) -> String {
     match &node.value {
         Value::Int(mode) if field == "mode" => format!("0{mode:03o}"),
         Value::Str(key) if field.starts_with("sshAuthorizedKeys") => {
-            ssh_key::described(key).unwrap_or_else(|| paint::quoted(key))
+            ssh_key::described(key).unwrap_or_else(|| terminal::quoted(key))
         }
         Value::Str(text) if text.contains('\n') => counted(text.lines().count(), "line"),
         Value::Str(text) if text.starts_with("data:") => "embedded".to_owned(),
-        Value::Str(text) => paint::quoted(text),
+        Value::Str(text) => terminal::quoted(text),
         Value::Null => "(unset)".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
@@ -56,7 +56,7 @@ pub fn json(field: &str, node: &Node<'_>, hides_contents: bool) -> serde_json::V
         }
         // The name of a header is none.
         _ if is_secret(field) && !field.ends_with(".name") => HIDDEN.into(),
-        // Where contents are to be had says nothing about them.
+        // A URL reveals nothing about the contents.
         Value::Str(text) if hides_contents && secret::holds_contents(field) && !is_url(text) => HIDDEN.into(),
         Value::Str(url) if names_url(field) && !url.starts_with("data:") => seaworthy_fetch::redact(url).into(),
         _ => node.to_json(),

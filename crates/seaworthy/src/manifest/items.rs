@@ -10,14 +10,14 @@ use seaworthy_ignition::node::Node;
 use crate::parallel;
 
 /// A shorter text is read sooner than a thread is started.
-const LARGE: usize = 256 * 1024;
+const MIN_PARALLEL_BYTES: usize = 256 * 1024;
 
 /// Deeper nesting is left to the usual reader, which knows how deep is too deep.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The document of a text, when it is one large object with a list of items that can be read each for itself.
 pub fn read(text: &str) -> Option<Node<'_>> {
-    if text.len() < LARGE { None } else { read_items(text) }
+    if text.len() < MIN_PARALLEL_BYTES { None } else { read_items(text) }
 }
 
 fn read_items(text: &str) -> Option<Node<'_>> {
@@ -98,7 +98,7 @@ fn item_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
                 at = string_end(bytes, at)?;
                 continue;
             }
-            b'{' | b'[' if depth == DEEPEST => return None,
+            b'{' | b'[' if depth == MAX_DEPTH => return None,
             b'{' | b'[' => depth += 1,
             b'}' | b']' if depth > 0 => depth -= 1,
             b']' => return Some((at, true)),
@@ -194,7 +194,7 @@ mod tests {
             assert_eq!(read_items(text), None, "{text}");
         }
         assert!(read_items(r#"{"items":[1, 2]}"#).is_some());
-        let deep = format!(r#"{{"items":[{}{}]}}"#, "[".repeat(DEEPEST + 1), "]".repeat(DEEPEST + 1));
+        let deep = format!(r#"{{"items":[{}{}]}}"#, "[".repeat(MAX_DEPTH + 1), "]".repeat(MAX_DEPTH + 1));
         assert_eq!(read_items(&deep), None);
     }
 }

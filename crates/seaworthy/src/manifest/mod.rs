@@ -1,21 +1,21 @@
-//! Manifests: found, read, sorted by kind.
+//! Manifests: finding files, parsing them, sorting objects by kind.
 
-mod complaint;
-mod document;
-mod file_place;
-mod fleet;
+mod file_location;
+mod fleet_objects;
 mod items;
+mod manifest_set;
+mod manifest_text;
 pub mod objects;
+mod parse_error;
 mod read;
-mod set;
 mod yaml;
 
-pub use document::{Part, Text};
-pub use file_place::FilePlace;
-pub use fleet::Fleet;
+pub use file_location::FileLocation;
+pub use fleet_objects::FleetObjects;
+pub use manifest_set::{LOCATE_BUDGET, ManifestSet, misspelt};
+pub use manifest_text::{EntryPart, ManifestText};
 pub use read::{Inputs, load};
-pub use set::{LOCATE_BUDGET, Set, misspelt};
 
-/// The largest input that is read unless the user says otherwise. The largest sensible folder of MachineConfigs is far
+/// The largest input that is read unless --max-input says otherwise. The largest sensible folder of MachineConfigs is far
 /// below it, and a text needs several times its size in memory.
 pub const DEFAULT_LIMIT_MIB: u64 = 80;

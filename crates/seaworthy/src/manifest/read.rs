@@ -1,4 +1,4 @@
-//! Finds and reads the texts that manifests come in.
+//! Manifest files: found in folders and read, within the size limit.
 
 use std::collections::HashSet;
 use std::io::Read as _;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use seaworthy_ignition::spelling;
 
-use super::document::Text;
+use super::manifest_text::ManifestText;
 use crate::failure::Failure;
-use crate::{paint, parallel};
+use crate::{parallel, terminal};
 
 /// What to read.
 pub struct Inputs<'i> {
@@ -22,13 +22,13 @@ pub struct Inputs<'i> {
 }
 
 /// Folders may not be nested deeper than this, so that a link to a parent does not lead round and round.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// So many entries of a folder are compared with a name that is not there.
-const MOST_NEIGHBOURS: usize = 1000;
+const MAX_NAMES_COMPARED: usize = 1000;
 
 /// Reads all texts. Every one that cannot be read is reported, not the first.
-pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
+pub fn load(inputs: &Inputs<'_>) -> Result<Vec<ManifestText>, Failure> {
     let limit = inputs.max_mib.saturating_mul(1024 * 1024);
     let mut texts = Vec::new();
     let mut errors = Vec::new();
@@ -54,21 +54,22 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
                 ));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                errors.push(format!("file or folder not found: {shown}{}", neighbour(path)));
+                errors.push(format!("file or folder not found: {shown}{}", similar_name(path)));
             }
             Err(error) => errors.push(format!("cannot read {shown}: {error}")),
             Ok(metadata) if metadata.is_dir() => {
                 let mut listing = Listing { recursive: inputs.recursive, ..Listing::default() };
                 match listing.add(path, 0) {
                     Err(error) => errors.push(error),
-                    Ok(()) if listing.files.is_empty() => {
-                        errors.push(format!("no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)))
-                    }
+                    Ok(()) if listing.files.is_empty() => errors.push(format!(
+                        "no manifest (*.yaml, *.yml, *.json) in {shown}{}",
+                        recursion_hint(path, inputs)
+                    )),
                     Ok(()) => {}
                 }
                 for list in &listing.kustomizations {
                     let folder = list.parent().unwrap_or(path);
-                    paint::note(&format!(
+                    terminal::note(&format!(
                         "{} is ignored; to apply it, pipe `kustomize build {}` into -f -",
                         list.display(),
                         folder.display()
@@ -88,64 +89,64 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         }
     }
     // A folder of many texts needs as much memory as one of their sum.
-    let total: u64 = texts.iter().map(|text: &Text| text.content().len() as u64).sum();
+    let total: u64 = texts.iter().map(|text: &ManifestText| text.content().len() as u64).sum();
     if total > limit && errors.is_empty() {
         errors.push(format!(
             "the manifests are larger than {} MiB in total; pass fewer, or raise the limit with --max-input",
             inputs.max_mib
         ));
     }
-    if errors.is_empty() { Ok(texts) } else { Err(Failure::all_unreadable(errors)) }
+    if errors.is_empty() { Ok(texts) } else { Err(Failure::all_invalid(errors)) }
 }
 
-fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
+fn recursion_hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
     let mut below = Listing { recursive: true, ..Listing::default() };
     let found = !inputs.recursive && below.add(folder, 0).is_ok() && !below.files.is_empty();
     if found { "; subfolders have some: add -R" } else { "" }
 }
 
 /// The entry of a folder that a name which is not there was probably meant for.
-fn neighbour(path: &Path) -> String {
+fn similar_name(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return String::new() };
     if !folder.is_dir() {
         return format!(": folder {} does not exist either", folder.display());
     }
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_NEIGHBOURS).flatten();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_NAMES_COMPARED).flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let near = spelling::nearest(name, names.iter().map(String::as_str));
     near.map(|near| format!("; did you mean {}?", path.with_file_name(near).display())).unwrap_or_default()
 }
 
-fn read_file(path: &Path, limit: u64) -> Result<Text, String> {
+fn read_file(path: &Path, limit: u64) -> Result<ManifestText, String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let size = file.metadata().map_or(0, |metadata| metadata.len());
-    if (LARGE..=limit).contains(&size)
+    if (MIN_PARALLEL_BYTES..=limit).contains(&size)
         && let Some(bytes) = read_pieces(&file, size)
     {
-        return Text::new(&shown, bytes);
+        return ManifestText::new(&shown, bytes);
     }
     read(file, &shown, limit, size)
 }
 
 /// From this size on a file is read by all cores.
-const LARGE: u64 = 4 * 1024 * 1024;
+const MIN_PARALLEL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The bytes of a file of that size; `None` when it turns out to have another one, or cannot be read that way.
 ///
 /// The system clears the memory before it copies into it, and that is much of the time of reading.
 fn read_pieces(file: &std::fs::File, size: u64) -> Option<Vec<u8>> {
-    const PIECE: usize = 1024 * 1024;
+    const CHUNK_BYTES: usize = 1024 * 1024;
     let mut bytes = vec![0; usize::try_from(size).ok()?];
-    let pieces = bytes.chunks_mut(PIECE).enumerate();
-    let results = parallel::map(pieces, 1, |(nth, piece)| file.read_exact_at(piece, (nth * PIECE) as u64));
+    let pieces = bytes.chunks_mut(CHUNK_BYTES).enumerate();
+    let results = parallel::map(pieces, 1, |(nth, piece)| file.read_exact_at(piece, (nth * CHUNK_BYTES) as u64));
     let is_end = file.read_at(&mut [0], size).is_ok_and(|more| more == 0);
     (is_end && results.iter().all(Result::is_ok)).then_some(bytes)
 }
 
 /// Reads a text; `size` is how large it will be, as far as is known.
-fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result<Text, String> {
+fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result<ManifestText, String> {
     // One byte more than expected, so that the end is found without growing.
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or(0) + 1);
     source
@@ -158,7 +159,7 @@ fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result
             limit / (1024 * 1024)
         ));
     }
-    Text::new(name, bytes)
+    ManifestText::new(name, bytes)
 }
 
 /// The manifests of a folder, by name.
@@ -176,8 +177,8 @@ impl Listing {
     fn add(&mut self, folder: &Path, depth: usize) -> Result<(), String> {
         let shown = folder.display();
         let cannot = |error: std::io::Error| format!("cannot read the folder {shown}: {error}");
-        if depth > DEEPEST {
-            return Err(format!("folders under {shown} are nested deeper than {DEEPEST} levels"));
+        if depth > MAX_DEPTH {
+            return Err(format!("folders under {shown} are nested deeper than {MAX_DEPTH} levels"));
         }
         if !self.seen.insert(folder.canonicalize().map_err(cannot)?) {
             return Ok(());
@@ -206,11 +207,11 @@ impl Listing {
                     }
                 }
                 _ if !is_manifest => {}
-                // A pipe in a folder would be waited for until somebody writes into it.
+                // A pipe in a folder would block until another process writes into it.
                 Ok(metadata) if !metadata.is_file() => {
                     return Err(format!("{} is not a file; remove it from the folder", path.display()));
                 }
-                // What cannot be looked at is said when it is read.
+                // What cannot be inspected is reported when it is read.
                 _ => self.files.push(path),
             }
         }

@@ -1,28 +1,28 @@
-//! How YAML is read: which dialect, how much of it, and what is said when it cannot be.
+//! YAML options: the dialect that kubectl reads, limits, and error messages.
 
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter as _};
 
 /// Lists and objects may not be nested deeper than this; the same bound as for JSON.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// YAML as kubectl reads it: 1.1, with `yes` for true and `0644` for an octal number; two equal keys are an error.
 ///
-/// What a text says outright is bounded by its own size, so the budget grows with it; the fixed part is what aliases
-/// may add to a short one.
+/// Values that are written out are bounded by the text's size, so the budget grows with it; the fixed part is what aliases
+/// may add to a short text.
 pub fn options(size: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
         legacy_octal_numbers: true,
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
         with_snippet: false,
         budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            flow_nesting_limit: DEEPEST,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
             max_documents: 1_000 + size / 4,
             max_nodes: 250_000 + size / 4,
             max_events: 1_000_000 + size / 2,
             max_total_scalar_bytes: (64 << 20) + size,
-            // How often a value is referred to is nobody's business; what comes of it is counted above.
+            // How often an alias is used does not matter; the values that it expands to are counted above.
             enforce_alias_anchor_ratio: false,
         },
     }
@@ -66,5 +66,5 @@ pub fn message(error: &Error) -> String {
 }
 
 fn too_deep() -> String {
-    format!("nested deeper than {DEEPEST} levels; no manifest is nested that deep")
+    format!("nested deeper than {MAX_DEPTH} levels; no manifest is nested that deep")
 }

@@ -1,102 +1,102 @@
-//! What is said on standard error while remote content is obtained: a line or two per URL, and never a spinner.
+//! Fetch progress on standard error: a line or two per URL, and never a spinner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use seaworthy_fetch::{Attempt, Request, Snapshot, Watch, redact, utc};
+use seaworthy_fetch::{FailedAttempt, FetchObserver, Request, Snapshot, redact, utc};
 
-use crate::paint;
+use crate::terminal;
 
-/// How long nothing is said of a fetch where nobody is watching.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+/// How often fetches in progress are reported if standard error is not a terminal.
+pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many snapshots are named that are used again.
-const MOST_REUSED: usize = 10;
+/// How many reused snapshots are listed.
+const MAX_LISTED_SNAPSHOTS: usize = 10;
 
-/// How many digits of a digest tell it from others.
-const DIGITS: usize = 12;
+/// How many digits of a digest are shown.
+const DIGEST_DIGITS: usize = 12;
 
-/// Says what is being fetched: at once on a terminal, else only of what takes long.
-pub struct Progress {
+/// Reports fetches: at once on a terminal, otherwise only those that take longer than [`INTERVAL`].
+pub struct FetchProgress {
     is_terminal: bool,
     fetches: Mutex<BTreeMap<String, Fetch>>,
 }
 
-/// What is known, and was said, of a URL (which is redacted).
+/// State of the fetches of a URL (which is redacted), and what was reported of it.
 #[derive(Default)]
 struct Fetch {
     under_way: usize,
-    is_said: bool,
+    is_reported: bool,
     failure: Option<String>,
-    is_failure_said: bool,
+    is_failure_reported: bool,
 }
 
-impl Progress {
+impl FetchProgress {
     pub fn new() -> Self {
-        Progress { is_terminal: std::io::stderr().is_terminal(), fetches: Mutex::default() }
+        FetchProgress { is_terminal: std::io::stderr().is_terminal(), fetches: Mutex::default() }
     }
 
-    /// Says what is still being fetched.
-    pub fn tell(&self) {
+    /// Reports what is still being fetched.
+    pub fn report(&self) {
         for (url, fetch) in self.fetches().iter_mut().filter(|(_, fetch)| fetch.under_way > 0) {
-            fetch.say(url);
+            fetch.report(url);
         }
     }
 
-    /// Says what was not fetched because it had been before.
+    /// Reports content that was taken from snapshots.
     pub fn reused(&self, snapshots: &[Snapshot]) {
         let mut seen = BTreeSet::new();
         let once: Vec<&Snapshot> = snapshots.iter().filter(|snapshot| seen.insert(snapshot.url())).collect();
-        for snapshot in once.iter().take(MOST_REUSED) {
-            let digest: String = snapshot.digest().to_hex().chars().take(DIGITS).collect();
+        for snapshot in once.iter().take(MAX_LISTED_SNAPSHOTS) {
+            let digest: String = snapshot.digest().to_hex().chars().take(DIGEST_DIGITS).collect();
             let time = utc(snapshot.fetched_at());
-            paint::note(&format!("using the snapshot of {} from {time}, sha256 {digest}…", snapshot.url()));
+            terminal::note(&format!("using the snapshot of {} from {time}, sha256 {digest}…", snapshot.url()));
         }
-        if let Some(more @ 1..) = once.len().checked_sub(MOST_REUSED) {
-            paint::note(&format!("using {more} more snapshots"));
+        if let Some(more @ 1..) = once.len().checked_sub(MAX_LISTED_SNAPSHOTS) {
+            terminal::note(&format!("using {more} more snapshots"));
         }
     }
 
     fn fetches(&self) -> MutexGuard<'_, BTreeMap<String, Fetch>> {
-        // What was said stays said, wherever a holder could have panicked.
+        // The state stays valid wherever a holder could have panicked.
         self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Fetch {
-    /// Says what has not been said yet.
-    fn say(&mut self, url: &str) {
-        if !self.is_said {
-            paint::note(&format!("fetching {url}"));
-            self.is_said = true;
+    /// Reports what has not been reported yet.
+    fn report(&mut self, url: &str) {
+        if !self.is_reported {
+            terminal::note(&format!("fetching {url}"));
+            self.is_reported = true;
         }
-        if let Some(failure) = self.failure.as_ref().filter(|_| !self.is_failure_said) {
-            paint::note(&format!("retrying {url} {failure}"));
-            self.is_failure_said = true;
+        if let Some(failure) = self.failure.as_ref().filter(|_| !self.is_failure_reported) {
+            terminal::note(&format!("retrying {url} {failure}"));
+            self.is_failure_reported = true;
         }
     }
 }
 
-impl Watch for Progress {
+impl FetchObserver for FetchProgress {
     fn started(&self, request: &Request) {
         let url = redact(&request.url);
         let mut fetches = self.fetches();
         let fetch = fetches.entry(url.clone()).or_default();
         fetch.under_way += 1;
         if self.is_terminal {
-            fetch.say(&url);
+            fetch.report(&url);
         }
     }
 
-    fn failed(&self, request: &Request, attempt: &Attempt<'_>) {
+    fn failed(&self, request: &Request, attempt: &FailedAttempt<'_>) {
         let url = redact(&request.url);
         let mut fetches = self.fetches();
         let fetch = fetches.entry(url.clone()).or_default();
         fetch.failure = Some(format!("for at most {} s: {}", attempt.limit.as_secs(), attempt.failure));
-        if fetch.is_said {
-            fetch.say(&url);
+        if fetch.is_reported {
+            fetch.report(&url);
         }
     }
 

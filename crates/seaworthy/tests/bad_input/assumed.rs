@@ -1,4 +1,4 @@
-//! What is assumed where the input says nothing, and what is said about it.
+//! Assumed defaults: which pools and images are assumed if the input has none, and the note about it.
 
 use crate::program::{Program, machine_config};
 

@@ -1,4 +1,4 @@
-//! Files and folders that cannot be read, or not as they are.
+//! Unreadable files and folders, and the error for each.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -1,4 +1,4 @@
-//! Things that are not what they should be, and the word that helps on.
+//! Hints in errors: what was probably meant, and the next step.
 
 use std::io::Write as _;
 
@@ -39,7 +39,7 @@ fn a_result_is_nothing_to_render() {
 }
 
 #[test]
-fn a_misspelt_kind_is_told_from_none() {
+fn misspelt_kind_differs_from_missing_kind() {
     for key in ["Kind", "knd"] {
         let outcome = render("m.json", machine_config("{}").replace("\"kind\"", &format!("{key:?}"))).expect(2);
         outcome.says(&[&format!(
@@ -109,7 +109,7 @@ fn several_codes_are_allowed_at_once_and_an_unknown_one_is_refused() {
 }
 
 #[test]
-fn slips_on_the_command_line_are_told() {
+fn mistakes_on_the_command_line_have_a_tip() {
     let program = Program::new();
     let config = r#"{"ignition":{"version":"3.5.0","config":{"replace":{"source":"http://127.0.0.1:1/x"}}}}"#;
     program.file("m.json", machine_config(&format!(r#"{{"config":{config}}}"#)));
@@ -128,7 +128,7 @@ fn slips_on_the_command_line_are_told() {
 }
 
 #[test]
-fn namesakes_that_are_not_told_are_counted() {
+fn duplicate_names_beyond_the_limit_are_counted() {
     let program = Program::new();
     let text: String = (0..9).map(|nth| machine_config(&format!(r#"{{"kernelArguments":["a{nth}"]}}"#))).collect();
     program.file("m.json", text);

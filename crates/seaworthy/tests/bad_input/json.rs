@@ -1,4 +1,4 @@
-//! JSON that cannot be read.
+//! Invalid JSON.
 
 use crate::bad_input::{render, render_within};
 use crate::program::machine_config;

@@ -1,5 +1,5 @@
-//! Input that nobody should write and everybody does: each gets the right exit code and a message that says where, what
-//! was found and what to do; none gets a panic, a hang or all of the memory.
+//! Bad input: every mistake gets the right exit code and a message with the place, what was found and what to do; none causes a
+//! panic, a hang or unbounded memory.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

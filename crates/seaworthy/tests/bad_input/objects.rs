@@ -1,4 +1,4 @@
-//! Manifests that are well-formed and wrong.
+//! Invalid objects: well-formed manifests that are wrong.
 
 use crate::bad_input::{render, spec};
 use crate::program::{Program, machine_config};
@@ -31,7 +31,7 @@ fn an_object_without_a_kind_is_shown() {
 }
 
 #[test]
-fn configs_that_are_no_manifests_are_told_where_they_belong() {
+fn error_about_a_bare_config_names_where_it_belongs() {
     let outcome = render("a.ign", r#"{"ignition":{"version":"3.4.0"}}"#).expect(2);
     outcome.says(&["a.ign:1:1: an object: it has no kind", "spec.config of a MachineConfig"]);
     let butane = "variant: openshift\nversion: 4.14.0\nmetadata: {name: a}\n";
@@ -100,13 +100,13 @@ fn a_finding_in_a_list_is_placed_in_its_item() {
 }
 
 #[test]
-fn a_config_that_is_a_text_is_told_to_be_an_object() {
+fn error_about_a_config_as_string_asks_for_an_object() {
     let outcome = render("a.json", machine_config(r#"{"config":"{\"ignition\":{\"version\":\"3.2.0\"}}"}"#)).expect(1);
     outcome.says(&["a.json:1:", "MachineConfig 50-worker, spec.config: found the string", "take the quotes off"]);
 }
 
 #[test]
-fn labels_that_are_numbers_are_told_to_be_quoted() {
+fn error_about_a_numeric_label_asks_for_quotes() {
     let text = machine_config("{}").replace(r#""labels":{"#, r#""labels":{"tier":5,"#);
     let outcome = render("a.json", text).expect(1);
     outcome
@@ -136,7 +136,7 @@ fn an_unknown_pool_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn machine_configs_that_are_for_nobody_are_named() {
+fn machine_configs_that_no_pool_selects_are_named() {
     let text =
         machine_config("{}").replace(r#""machineconfiguration.openshift.io/role":"worker""#, r#""role":"worker""#);
     let outcome = render("a.json", text).expect(2);

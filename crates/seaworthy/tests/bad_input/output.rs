@@ -1,4 +1,4 @@
-//! Standard output that goes nowhere, and colours that go only where they are seen.
+//! Output: closed pipes, full disks, and colours on a terminal only.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -174,7 +174,7 @@ fn unread(program: &Program, args: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_verdict_is_the_same_when_nobody_reads_the_output() {
+fn exit_code_is_the_same_with_a_closed_pipe() {
     let program = prepared();
     program.file("broken.json", machine_config(BROKEN));
     program.file("empty.json", machine_config("{}"));

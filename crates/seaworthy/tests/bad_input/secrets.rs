@@ -94,7 +94,7 @@ fn secret_of_one_side_hides_both() {
 }
 
 #[test]
-fn what_a_machine_gets_and_files_for_everybody_are_shown() {
+fn render_and_world_readable_files_show_contents() {
     let program = prepared();
     assert!(program.run(["render", "-f", "old.json"]).expect(0).stdout.contains("hunter2"));
     program.file("later.json", config(&secrets("hunter2")).replace("welcome", "farewell"));

@@ -1,4 +1,4 @@
-//! Sides of a comparison that do not go together at first sight.
+//! Sides of a comparison in unusual combinations.
 
 use crate::program::{Program, machine_config};
 

@@ -1,4 +1,4 @@
-//! Slips of the pen: what was written is almost what was meant, and the message says what that is.
+//! Spelling mistakes: the message names what was probably meant.
 
 use crate::bad_input::render;
 use crate::program::{Program, machine_config};
@@ -40,7 +40,7 @@ fn other_kinds_of_the_group_and_of_others_are_left_alone() {
 }
 
 #[test]
-fn settings_that_are_not_rendered_yet_are_told_apart_from_what_never_will_be() {
+fn settings_that_are_not_rendered_yet_differ_from_unsupported_ones() {
     let program = Program::new();
     program.file("a.json", machine_config("{}"));
     program.file(
@@ -74,7 +74,7 @@ fn a_file_without_its_option_is_answered_with_the_option() {
 }
 
 #[test]
-fn a_misspelt_key_is_shown_where_it_stands() {
+fn misspelt_key_is_located() {
     let program = Program::new();
     program.file(
         "a.yaml",
@@ -92,7 +92,7 @@ fn a_misspelt_key_is_shown_where_it_stands() {
 }
 
 #[test]
-fn a_misspelt_role_is_told_to_the_machine_config_and_to_the_pool() {
+fn misspelt_role_is_reported_for_machine_config_and_pool() {
     let program = Program::new();
     program.file("pool.yaml", POOL);
     program.file("a.json", machine_config("{}").replace(r#":"worker""#, r#":"wroker""#));
@@ -126,7 +126,7 @@ fn a_controller_config_of_the_wrong_type_is_not_read_as_unset() {
 }
 
 #[test]
-fn what_cannot_be_read_is_json_for_whoever_asks_for_json() {
+fn unreadable_input_is_reported_as_json_with_output_json() {
     let program = Program::new();
     program.file("a.yaml", "a: b: c\n");
     for arguments in [["lint", "-o", "json", "-f", "a.yaml"], ["lint", "-o", "json", "-f", "missing.yaml"]] {

@@ -1,4 +1,4 @@
-//! YAML that cannot be read, and YAML that is read as kubectl reads it.
+//! YAML: invalid texts, and texts that are read as kubectl reads them.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn a_quote_that_is_not_closed_is_shown_at_the_end() {
 }
 
 #[test]
-fn a_template_that_nobody_filled_in_is_told_apart() {
+fn unrendered_template_has_its_own_error() {
     with_spec("  osImageURL: {{ .Values.image }}\n")
         .expect(2)
         .says(&["a.yaml:8:16: ", "this looks like a template; render it first"]);
@@ -161,7 +161,7 @@ fn modes_are_octal_where_kubectl_takes_them_so() {
 }
 
 #[test]
-fn a_version_that_reads_as_a_number_is_told_what_is_accepted() {
+fn error_about_a_numeric_version_names_what_is_accepted() {
     let outcome = with_spec("  config: {ignition: {version: 3.2}}\n").expect(1);
     outcome.says(&["a.yaml:8:", "MachineConfig 50-worker, spec.config.ignition.version: ", "3.2", "3.2.0, 3.3.0"]);
 }

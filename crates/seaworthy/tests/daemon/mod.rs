@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
 mod systemd;
-mod world;
+pub mod world;
 
 use crate::served::{JSON, MERGE};
 use seaworthy_host::{FolderHost, Host as _};
@@ -12,7 +12,7 @@ use serde_json::json;
 use world::{CONFIGS, NODES, World, said};
 
 #[test]
-fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
+fn machine_config_is_written_to_the_machine_and_its_node_is_done() {
     let world = World::start();
     let (root, first) = world.join();
     world.create(NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}}));

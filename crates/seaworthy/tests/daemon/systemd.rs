@@ -1,6 +1,6 @@
-//! The daemon as a service of a machine with a real systemd: it restarts services, boots the machine, and is cut off.
+//! The daemon as a service of a machine with a real systemd: service restarts, reboots and a power cut.
 
-use seaworthy_trial::Machine;
+use seaworthy_trial::SystemdMachine;
 use serde_json::{Value, json};
 
 use crate::daemon::world::{NODES, World, said};
@@ -17,11 +17,11 @@ Restart=always
 WantedBy=multi-user.target
 ";
 
-fn boot_id(machine: &Machine) -> Vec<u8> {
+fn boot_id(machine: &SystemdMachine) -> Vec<u8> {
     machine.run("cat", &["/proc/sys/kernel/random/boot_id"]).stdout
 }
 
-fn shown(machine: &Machine, unit: &str, property: &str) -> String {
+fn shown(machine: &SystemdMachine, unit: &str, property: &str) -> String {
     let output = machine.run("systemctl", &["show", "--value", "--property", property, unit]);
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
@@ -33,7 +33,7 @@ fn with_unit(text: &str) -> Value {
 
 #[test]
 fn a_machine_with_systemd_follows_its_orders_through_restarts_boots_and_a_power_cut() {
-    let Some(mut machine) = Machine::new(env!("CARGO_BIN_EXE_seaworthy").as_ref()) else { return };
+    let Some(mut machine) = SystemdMachine::new(env!("CARGO_BIN_EXE_seaworthy").as_ref()) else { return };
     let world = World::start();
     let first = world.join_at(&machine.path("/"));
     let wants = machine.path("/etc/systemd/system/multi-user.target.wants");

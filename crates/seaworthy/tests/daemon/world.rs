@@ -1,4 +1,4 @@
-//! The API server, the controllers, and what a machine has when Ignition is done with it.
+//! The environment of the daemon tests: API server, controllers, and a machine as Ignition leaves it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::{Attributes, FolderHost, Host as _};
-use seaworthy_node::target::Wanted;
-use seaworthy_node::{Target, paths};
+use seaworthy_node::target::TargetEntry;
+use seaworthy_node::{TargetState, paths};
 use serde_json::{Value, json};
 
 use crate::served::{self, APPLY, JSON, MERGE, Reply, Served, TOKEN};
@@ -17,7 +17,7 @@ use crate::served::{self, APPLY, JSON, MERGE, Reply, Served, TOKEN};
 const NODE_TOKEN: &str = "token-of-the-node";
 pub const NODES: &str = "/api/v1/nodes";
 pub const CONFIGS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigs";
-const POOLS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools";
+pub const POOLS: &str = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools";
 const PREFIX: &str = "machineconfiguration.openshift.io/";
 
 /// A process that ends with the test.
@@ -30,7 +30,11 @@ impl Drop for Running {
     }
 }
 
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_seaworthy");
+
 pub struct World {
+    program: PathBuf,
     folder: tempfile::TempDir,
     pub server: Served,
     _controllers: Running,
@@ -39,24 +43,49 @@ pub struct World {
 impl World {
     /// The server and the controllers, with a worker pool that has a target.
     pub fn start() -> World {
-        let folder = tempfile::tempdir().unwrap();
+        World::start_with(tempfile::tempdir().unwrap(), Path::new(PROGRAM))
+    }
+
+    /// The same with another build of the program, in an empty folder.
+    pub fn start_with(folder: tempfile::TempDir, program: &Path) -> World {
+        let world = World::start_processes(folder, program);
+        world.create("/apis/machineconfiguration.openshift.io/v1/controllerconfigs", &controller_config());
+        world
+    }
+
+    /// The server and the controllers, on the data that a folder has.
+    pub fn start_in(folder: tempfile::TempDir) -> World {
+        World::start_processes(folder, Path::new(PROGRAM))
+    }
+
+    fn start_processes(folder: tempfile::TempDir, program: &Path) -> World {
         let tokens = folder.path().join("tokens.of.all");
         let lines = format!("{TOKEN},admin,1,\"system:masters\"\n{NODE_TOKEN},system:node:w0,2,\"system:nodes\"\n");
         std::fs::write(&tokens, lines).unwrap();
-        let mut process =
-            served::command(folder.path(), &["--token-auth-file", tokens.to_str().unwrap()]).spawn().unwrap();
+        let arguments = ["--token-auth-file", tokens.to_str().unwrap()];
+        let mut process = served::command_of(program, folder.path(), &arguments).spawn().unwrap();
         let (address, tls) = Served::wait(&mut process, folder.path()).unwrap();
         let server = Served { process, address, tls };
-        let mut command = Command::new(env!("CARGO_BIN_EXE_seaworthy"));
+        let mut command = Command::new(program);
         command.args(["controllers", "--install", "--no-leader-election", "--kubeconfig"]);
         command.arg(folder.path().join("data/admin.kubeconfig")).stdin(Stdio::null());
         let mut controllers = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let mut said = BufReader::new(controllers.0.stderr.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.any(|line| line.contains("the controllers run")));
+        assert!(said.any(|line| line.contains("controllers run")));
         std::thread::spawn(move || said.for_each(drop));
-        let world = World { folder, server, _controllers: controllers };
-        world.create("/apis/machineconfiguration.openshift.io/v1/controllerconfigs", &controller_config());
-        world
+        World { program: program.to_owned(), folder, server, _controllers: controllers }
+    }
+
+    /// Where the data is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Stops the server and the controllers, and gives the folder with the data.
+    pub fn stop(mut self) -> tempfile::TempDir {
+        self.server.terminate();
+        self.server.process.wait().unwrap();
+        self.folder
     }
 
     pub fn create(&self, path: &str, object: &Value) {
@@ -168,6 +197,15 @@ impl World {
         );
     }
 
+    /// What a command line prints that asks the server.
+    pub fn asked(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).arg("--kubeconfig").arg(self.folder.path().join("data/admin.kubeconfig"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// The credentials of the node, in a file.
     pub fn credentials(&self) -> PathBuf {
         let admin = std::fs::read_to_string(self.folder.path().join("data/admin.kubeconfig")).unwrap();
@@ -200,7 +238,7 @@ impl World {
     }
 
     pub fn daemon(&self, root: &Path) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_seaworthy"));
+        let mut command = Command::new(&self.program);
         command.args(["daemon", "--node-name", "w0", "--root"]).arg(root);
         command.arg("--kubeconfig").arg(self.credentials()).stdin(Stdio::null());
         let mut daemon = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
@@ -243,10 +281,10 @@ fn controller_config() -> Value {
 fn install(root: &Path, config: &Value) {
     let name = config["metadata"]["name"].as_str().unwrap();
     let spec: MachineConfigSpec = serde_json::from_value(config["spec"].clone()).unwrap();
-    let target = Target::parse(name, &spec, None).unwrap();
+    let target = TargetState::parse(name, &spec, None).unwrap();
     let host = FolderHost::open(root).unwrap();
     for (path, wanted) in &target.paths {
-        if let Wanted::File { bytes, mode, .. } = wanted {
+        if let TargetEntry::File { bytes, mode, .. } = wanted {
             host.write(path, bytes, Attributes::of_root(*mode)).unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! What kubectl prints when it talks to the embedded server: the pages in `pages`, one for each topic.
+//! kubectl sessions against the embedded server: the pages in `pages`, one for each topic.
 //!
 //! - The answers are those of the real kube-apiserver. `KUBECONFIG_UNDER_TEST=FILE` runs the pages on the server that
 //!   the file leads to; `cargo xtask test` does that, where it has the real server. With `TRANSCRIPTS=overwrite` as well, what that

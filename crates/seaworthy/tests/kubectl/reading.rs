@@ -1,4 +1,4 @@
-//! What a command printed, less what is different in each run.
+//! Output of a command without the parts that differ in each run.
 
 use std::sync::LazyLock;
 

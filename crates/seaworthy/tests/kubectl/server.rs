@@ -1,4 +1,4 @@
-//! The server that the pages run on: ours, started for them, or one that somebody else started.
+//! The server that the pages run on: ours, started for them, or an external one.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The embedded server, the controllers, and nodes that stay where they are.
+//! Test cluster: the embedded server, the controllers, and nodes without daemons.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -54,14 +54,20 @@ impl Fleet {
     /// A server with the controllers at work.
     pub fn start() -> Fleet {
         let mut fleet = Fleet::server();
-        let mut command = fleet.program.command(["controllers", "--install", "--no-leader-election"]);
-        let mut controllers = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(controllers.stderr.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.any(|line| line.contains("the controllers run")));
-        // What it says later must go somewhere.
-        std::thread::spawn(move || said.for_each(drop));
-        fleet.controllers = Some(controllers);
+        fleet.start_controllers(&["--install"], "controllers running");
         fleet
+    }
+
+    /// Starts the controllers, and gives the first line of their log that contains this.
+    pub fn start_controllers(&mut self, options: &[&str], part: &str) -> String {
+        let mut command = self.program.command(["controllers", "--no-leader-election"]);
+        let mut controllers = command.args(options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(controllers.stderr.take().unwrap()).lines().map_while(Result::ok);
+        self.controllers = Some(controllers);
+        let line = log.find(|line| line.contains(part));
+        // What it logs later must go somewhere.
+        std::thread::spawn(move || log.for_each(drop));
+        line.unwrap_or_else(|| panic!("the controllers ended without {part:?} in their log"))
     }
 
     /// The fleet that pages begin with: the worker pool of the source document's example, and three nodes that run what it

@@ -1,4 +1,4 @@
-//! Plans of a cluster, and what kubectl then does to it.
+//! Plans against a cluster, compared with what kubectl then causes.
 
 use serde_json::{Value, json};
 
@@ -170,7 +170,7 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
 }
 
 #[test]
-fn pool_that_selects_no_machine_config_is_told_what_there_is() {
+fn error_about_a_pool_without_machine_configs_names_what_there_is() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }

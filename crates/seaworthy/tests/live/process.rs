@@ -1,4 +1,4 @@
-//! The controllers as a process: probes, the lease, an orderly end.
+//! The controllers as a process: probes, the lease, orderly shutdown.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
+fn process_answers_probes_and_releases_the_lease_on_a_stop_signal() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
@@ -28,7 +28,7 @@ fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
     let is_running = said.by_ref().any(|line| {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         address = event["address"].as_str().map(str::to_owned).or(address.take());
-        event["message"] == "the controllers run"
+        event["message"] == "controllers running"
     });
     assert!(is_running);
     let address = address.unwrap();
@@ -44,7 +44,7 @@ fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
 }
 
 #[test]
-fn process_that_loses_the_lease_ends_and_says_so() {
+fn process_that_loses_the_lease_exits_with_a_message() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
@@ -52,7 +52,7 @@ fn process_that_loses_the_lease_ends_and_says_so() {
     let mut command = fleet.program.command(["controllers", "--install"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(said.any(|line| line.contains("the controllers run")));
+    assert!(said.any(|line| line.contains("controllers running")));
     fleet.must(
         "kubectl -n seaworthy-system patch lease seaworthy-controllers --type=merge \
                 -p '{\"spec\": {\"holderIdentity\": \"another\"}}'",

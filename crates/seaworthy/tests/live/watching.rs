@@ -1,4 +1,4 @@
-//! Whoever watches a roll-out, and what happens to the server meanwhile.
+//! `rollout status --watch` while the server restarts.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use crate::live::fleet::{Fleet, has_kubectl};
 use crate::program::Outcome;
 
 #[test]
-fn whoever_watches_outlives_a_server_that_is_away_for_a_while() {
+fn watch_survives_a_server_restart() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }

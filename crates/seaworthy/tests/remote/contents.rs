@@ -31,7 +31,7 @@ fn content_is_embedded_and_nothing_of_the_reference_is_left() {
 }
 
 #[test]
-fn the_rendered_object_tells_where_content_came_from() {
+fn rendered_object_records_where_content_came_from() {
     let server = Server::start(|_, _| ok("Welcome\n"));
     let program = Program::new();
     let outcome = render(&program, &motd(json!({"source": server.url("/motd?x=1")}))).expect(0);

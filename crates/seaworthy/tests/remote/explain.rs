@@ -1,4 +1,4 @@
-//! What `explain` and `diff` say about content that was fetched.
+//! `explain` and `diff` of fetched content.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn explain_says_what_was_fetched_for_whom_it_overrides_without_the_password() {
 }
 
 #[test]
-fn a_remote_config_is_told_once_for_each_thing_it_sets() {
+fn remote_config_is_printed_once_for_each_entry_it_sets() {
     let config = json!({
         "ignition": {"version": "3.5.0"},
         "storage": {"files": [{"path": "/a", "mode": 384, "contents": {"source": "data:,a"}}]},

@@ -1,4 +1,4 @@
-//! Content that cannot be had, or is not the wanted one.
+//! Failed fetches: unavailable content, and content that does not match its hash.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn a_wrong_hash_names_both_hashes() {
 }
 
 #[test]
-fn the_reason_of_a_failure_is_told_to_programs() {
+fn reason_of_a_failure_is_in_json() {
     let server = Server::start(|_, _| ok("tampered\n"));
     let contents = json!({"source": server.url("/motd"), "verification": {"hash": hash(b"Welcome\n")}});
     let outcome = render(&Program::new(), &motd(contents)).expect(1);

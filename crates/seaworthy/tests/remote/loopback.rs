@@ -1,4 +1,4 @@
-//! A server that answers exactly as it is told, also wrongly.
+//! Test server that gives exactly the configured answers, wrong ones included.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Where content may come from.
+//! Fetch policy: which addresses content may come from.
 
 use serde_json::json;
 
@@ -57,7 +57,7 @@ fn redirects_are_followed_where_they_are_allowed() {
 }
 
 #[test]
-fn redirects_do_not_lead_where_nobody_may_go() {
+fn redirects_to_refused_addresses_are_refused() {
     let target = Server::start(|_, _| ok("moved\n"));
     for to in [target.url("/"), "http://169.254.169.254/latest/".to_owned()] {
         let shown = to.clone();

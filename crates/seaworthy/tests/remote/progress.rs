@@ -1,4 +1,4 @@
-//! What is said while somebody waits, and once.
+//! Fetch progress: reported while a fetch takes long, and once.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! What must never be printed.
+//! Secrets that must never be printed.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn offline_and_unsupported_schemes_tell_no_secrets() {
 }
 
 #[test]
-fn success_tells_no_secrets_either() {
+fn success_prints_no_secrets() {
     let server = Server::start(|_, _| ok("fine\n"));
     let program = Program::new();
     let outcome = render(&program, &contents(&telling(&server.url("/motd")), json!({}))).expect(0);

@@ -1,4 +1,4 @@
-//! The same manifests give the same result for ever.
+//! Snapshots: the same manifests always give the same result.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

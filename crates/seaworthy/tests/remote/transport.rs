@@ -42,7 +42,7 @@ fn an_authority_may_itself_be_fetched() {
 }
 
 #[test]
-fn an_authority_that_nobody_named_is_not_trusted() {
+fn unnamed_authority_is_not_trusted() {
     let server = Server::start_tls(Authority::new().server(), |_, _| ok("sealed\n"));
     let url = format!("https://{}/motd", server.address);
     for ignition in [
@@ -69,7 +69,7 @@ fn a_proxy_is_asked_for_what_is_behind_it() {
 }
 
 #[test]
-fn a_proxy_is_left_out_where_the_config_says_so() {
+fn no_proxy_setting_is_respected() {
     let (proxy, server) = (Server::start(|_, _| ok("proxy\n")), Server::start(|_, _| ok("direct\n")));
     let ignition = json!({"proxy": {"httpProxy": format!("http://{}", proxy.address), "noProxy": ["127.0.0.1"]}});
     let outcome = render(&Program::new(), &motd_from(&server.url("/motd"), ignition)).expect(0);

@@ -2,6 +2,7 @@
 //!
 //! The client is plain threads and sockets: what is acknowledged is what was read from the socket to the last byte.
 
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 use std::ffi::OsStr;
@@ -31,16 +32,21 @@ pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-/// A client that waits longer than this waits for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any answer takes.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The command for a server that keeps its data in `folder/data`.
 ///
 /// Arguments that are given take the place of these.
 pub fn command(folder: &Path, args: &[&str]) -> Command {
+    command_of(Path::new(env!("CARGO_BIN_EXE_seaworthy")), folder, args)
+}
+
+/// The same for another build of the program.
+pub fn command_of(program: &Path, folder: &Path, args: &[&str]) -> Command {
     let tokens = folder.join("tokens.csv");
     std::fs::write(&tokens, format!("{TOKEN},admin,1,\"system:masters\"\n")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_seaworthy"));
+    let mut command = Command::new(program);
     command.arg("apiserver");
     for (option, value) in [
         ("--listen", OsStr::new("127.0.0.1:0")),
@@ -135,7 +141,7 @@ impl Reach {
     pub fn client(&self) -> io::Result<Client> {
         let stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         let connection =
             ClientConnection::new(self.tls.clone(), "localhost".try_into().unwrap()).map_err(io::Error::other)?;
         Ok(Client { stream: BufReader::new(StreamOwned::new(connection, stream)) })

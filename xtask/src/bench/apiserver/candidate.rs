@@ -1,4 +1,4 @@
-//! A server that is measured: started, asked until it is ready, weighed, ended.
+//! Candidate: a server under measurement, from its start until it is stopped.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,15 +14,14 @@ use crate::kube::control_plane::ControlPlane;
 use crate::kube::embedded::Embedded;
 
 /// How long a server may take to be ready; the real one takes half a minute on a busy machine.
-const READY: Duration = Duration::from_secs(180);
-/// How often it is asked.
-const ASK: Duration = Duration::from_millis(2);
+const READY_TIMEOUT: Duration = Duration::from_secs(180);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A server that runs. It ends when this is dropped.
 pub struct Candidate {
     /// How to reach it.
     pub endpoint: Endpoint,
-    /// From the start of its first process until it said that it is ready.
+    /// From the start of its first process until it was ready.
     pub started_in: Duration,
     processes: Processes,
 }
@@ -60,19 +59,19 @@ impl Candidate {
     ) -> Result<Candidate> {
         loop {
             // The authority is made by the server, so it may not be there, or not be complete.
-            let failure = match asked(address, authority, token).await {
+            let failure = match probe(address, authority, token).await {
                 Ok(endpoint) => return Ok(Candidate { endpoint, started_in: begun.elapsed(), processes }),
                 Err(failure) => failure,
             };
             processes.check()?;
-            if begun.elapsed() > READY {
-                return Err(failure.context(format!("not ready after {} s", READY.as_secs())));
+            if begun.elapsed() > READY_TIMEOUT {
+                return Err(failure.context(format!("not ready after {} s", READY_TIMEOUT.as_secs())));
             }
-            tokio::time::sleep(ASK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// What its processes weigh.
+    /// Memory of its processes.
     pub fn memory(&self) -> Result<Memory> {
         let ids = match &self.processes {
             Processes::Ours(server) => vec![server.process_id()],
@@ -81,14 +80,14 @@ impl Candidate {
         Memory::of(&ids)
     }
 
-    /// Ends it in good order.
+    /// Shuts it down.
     pub fn stop(mut self) -> Result<()> {
         self.processes.check()?;
         self.processes.stop()
     }
 }
 
-async fn asked(address: SocketAddr, authority: &Path, token: &str) -> Result<Endpoint> {
+async fn probe(address: SocketAddr, authority: &Path, token: &str) -> Result<Endpoint> {
     let endpoint = Endpoint::new(address, authority, token)?;
     let mut connection = endpoint.connect().await?;
     connection.send(endpoint.request(Method::GET, "/readyz", None)?).await?;

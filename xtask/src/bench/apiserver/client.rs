@@ -1,4 +1,4 @@
-//! A client that costs little: HTTP/1.1 over TLS on connections that stay, answers drained and not parsed.
+//! Bench client with little overhead: HTTP/1.1 over TLS on persistent connections; answers are drained, not parsed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,9 +20,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Bytes that may be read in one go: an answer of ten megabytes should not take a thousand small steps.
-const BUFFER: usize = 256 << 10;
+const READ_BUFFER_BYTES: usize = 256 << 10;
 /// How much of an answer that is an error is shown.
-const SHOWN: usize = 400;
+const MAX_ERROR_BYTES: usize = 400;
 
 /// Where a server is, and how an administrator gets in.
 #[derive(Clone)]
@@ -69,8 +69,9 @@ impl Endpoint {
         stream.set_nodelay(true)?;
         let name = ServerName::IpAddress(self.address.ip().into());
         let stream = self.tls.connect(name, stream).await?;
-        let (sender, connection) = http1::Builder::new().max_buf_size(BUFFER).handshake(TokioIo::new(stream)).await?;
-        // How a connection ends is seen by whoever waits for an answer on it.
+        let (sender, connection) =
+            http1::Builder::new().max_buf_size(READ_BUFFER_BYTES).handshake(TokioIo::new(stream)).await?;
+        // A failed connection is reported by the request that waits on it.
         tokio::spawn(connection);
         Ok(Connection { sender })
     }
@@ -122,9 +123,9 @@ impl Connection {
         if head.status.is_success() {
             return Ok(body);
         }
-        let said = body.collect().await?.to_bytes();
-        let said = String::from_utf8_lossy(&said[..said.len().min(SHOWN)]).into_owned();
-        bail!("{method} {uri}: {}: {said}", head.status)
+        let text = body.collect().await?.to_bytes();
+        let text = String::from_utf8_lossy(&text[..text.len().min(MAX_ERROR_BYTES)]).into_owned();
+        bail!("{method} {uri}: {}: {text}", head.status)
     }
 }
 

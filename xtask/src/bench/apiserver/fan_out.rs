@@ -1,4 +1,4 @@
-//! How fast a change reaches many who watch.
+//! Watch fan-out: how fast a change reaches many watchers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,19 +16,19 @@ use super::client::{Connection, Endpoint, Prepared, piece};
 use super::load::{Meter, Sample, connections};
 use super::objects::NODES;
 
-/// An event that has not come by then is lost.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Events that have not arrived by then count as lost.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Events that watchers have seen.
+/// Counts the events that watchers have received.
 #[derive(Default)]
-struct Seen {
+struct EventCounter {
     count: Cell<usize>,
     wanted: Cell<usize>,
     reached: Notify,
     failure: RefCell<Option<String>>,
 }
 
-impl Seen {
+impl EventCounter {
     fn add(&self, lines: usize) {
         self.count.set(self.count.get() + lines);
         if self.count.get() >= self.wanted.get() {
@@ -52,7 +52,7 @@ impl Seen {
             Ok(())
         };
         let late = || format!("{} of {} events came in time", self.count.get(), self.wanted.get());
-        timeout(PATIENCE, all).await.with_context(late)?
+        timeout(EVENT_TIMEOUT, all).await.with_context(late)?
     }
 }
 
@@ -63,7 +63,7 @@ impl Seen {
 pub async fn run(endpoint: &Endpoint, watchers: usize, count: usize, requests: Vec<Prepared>) -> Result<Sample> {
     let mut writers = connections(endpoint, count).await?;
     let path = format!("{NODES}?watch=true&resourceVersion={}", newest(endpoint, &mut writers[0]).await?);
-    let seen = Rc::new(Seen::default());
+    let seen = Rc::new(EventCounter::default());
     let local = LocalSet::new();
     let mut streams = Vec::new();
     for _ in 0..watchers {
@@ -87,7 +87,12 @@ pub async fn run(endpoint: &Endpoint, watchers: usize, count: usize, requests: V
     Ok(sample)
 }
 
-async fn one_by_one(writer: &mut Connection, watchers: usize, requests: Vec<Prepared>, seen: &Seen) -> Result<Sample> {
+async fn one_by_one(
+    writer: &mut Connection,
+    watchers: usize,
+    requests: Vec<Prepared>,
+    seen: &EventCounter,
+) -> Result<Sample> {
     let meter = Meter::start()?;
     let mut times = Vec::with_capacity(requests.len());
     for request in requests {
@@ -100,7 +105,12 @@ async fn one_by_one(writer: &mut Connection, watchers: usize, requests: Vec<Prep
     Ok(Sample::new(&meter, times))
 }
 
-async fn together(writers: Vec<Connection>, watchers: usize, requests: Vec<Prepared>, seen: &Seen) -> Result<Sample> {
+async fn together(
+    writers: Vec<Connection>,
+    watchers: usize,
+    requests: Vec<Prepared>,
+    seen: &EventCounter,
+) -> Result<Sample> {
     let events = requests.len() * watchers;
     seen.wanted.set(events);
     let queue = Rc::new(RefCell::new(requests.into_iter()));
@@ -125,7 +135,7 @@ async fn together(writers: Vec<Connection>, watchers: usize, requests: Vec<Prepa
 }
 
 /// Counts the lines of an answer, one an event. The connection ends with this.
-async fn follow(_connection: Connection, mut body: Incoming, seen: Rc<Seen>) {
+async fn follow(_connection: Connection, mut body: Incoming, seen: Rc<EventCounter>) {
     loop {
         match piece(&mut body).await {
             Ok(Some(piece)) => seen.add(piece.iter().filter(|byte| **byte == b'\n').count()),

@@ -1,4 +1,4 @@
-//! Sends requests over so many connections at once, and keeps how long each took.
+//! Load: sends requests over several connections at once, and records the time of each.
 
 use std::cell::RefCell;
 use std::rc::Rc;

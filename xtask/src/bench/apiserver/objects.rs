@@ -1,4 +1,4 @@
-//! What is sent: nodes as a kubelet reports them, custom objects, and changes to both.
+//! Bench objects: nodes as a kubelet reports them, custom objects, and changes to both.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,6 @@ pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefin
 /// Where objects of our own kind are.
 pub const BERTHS: &str = "/apis/bench.seaworthy.dev/v1/berths";
 
-/// The name of a node.
 pub fn node_name(index: usize) -> String {
     format!("worker-{index:05}.fleet.example.com")
 }
@@ -57,7 +56,7 @@ pub fn node(index: usize) -> Value {
     })
 }
 
-/// What a kubelet sends again and again: that it is still there. No two with different `count` are the same.
+/// A kubelet's heartbeat. Two with different `count` differ.
 pub fn heartbeat(count: usize) -> Value {
     let (minutes, seconds) = (count / 60, count % 60);
     let time = format!("2026-01-{:02}T{:02}:{:02}:{seconds:02}Z", 2 + minutes / 1440, minutes / 60 % 24, minutes % 60);

@@ -1,4 +1,4 @@
-//! The same work for every server, in the same order.
+//! Workload: the same operations for every server, in the same order.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ const JSON: &str = "application/json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// How long a server is left alone before it is weighed.
-const SETTLE: Duration = Duration::from_secs(3);
+/// How long a server is idle before its memory is measured.
+const SETTLE_DELAY: Duration = Duration::from_secs(3);
 /// How long a new kind may take to be served.
-const ESTABLISH: Duration = Duration::from_secs(30);
+const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How much work.
 #[derive(Clone, Copy, Debug)]
@@ -34,16 +34,16 @@ pub struct Size {
     pub operations: usize,
     /// Lists at one connection; twice as many at many.
     pub lists: usize,
-    /// Those who watch.
+    /// Watching clients.
     pub watchers: usize,
     /// Changes that they see one by one; four times as many together.
     pub changes: usize,
 }
 
 /// Connections at a time when there are many.
-pub const MANY: usize = 32;
+pub const MANY_CONNECTIONS: usize = 32;
 
-/// What the issue is about.
+/// The size that the targets apply to.
 pub const FULL: Size = Size { objects: 5_000, few: 500, operations: 3_000, lists: 40, watchers: 100, changes: 200 };
 /// Enough to see that it works.
 pub const QUICK: Size = Size { objects: 1_000, few: 100, operations: 500, lists: 10, watchers: 100, changes: 40 };
@@ -59,11 +59,11 @@ pub enum Operation {
     Get,
     /// All nodes are read.
     List,
-    /// A node says that it is alive.
+    /// A kubelet's heartbeat.
     StatusPatch,
     /// A controller applies a label and an annotation to a node.
     Apply,
-    /// A change reaches all who watch.
+    /// A change reaches all watchers.
     FanOut,
 }
 
@@ -113,7 +113,7 @@ impl Results {
 /// Does all the work on a server that has just started.
 pub async fn run(candidate: &Candidate, size: Size) -> Result<Results> {
     let mut work = Work { endpoint: &candidate.endpoint, size, beats: 0, timed: Vec::new() };
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(SETTLE_DELAY).await;
     let idle = candidate.memory()?;
 
     eprintln!("  creating {} nodes", size.objects);
@@ -121,16 +121,16 @@ pub async fn run(candidate: &Candidate, size: Size) -> Result<Results> {
     work.time(Operation::Create, 1, nodes).await?;
     let few = work.single(size.few).await?;
     let nodes = work.create(NODES, size.few..size.objects, objects::node)?;
-    work.time(Operation::Create, MANY, nodes).await?;
+    work.time(Operation::Create, MANY_CONNECTIONS, nodes).await?;
     eprintln!("  creating {} custom objects", size.objects);
     work.define().await?;
     let berths = work.create(BERTHS, 0..size.objects, objects::berth)?;
-    work.time(Operation::CreateCustom, MANY, berths).await?;
-    tokio::time::sleep(SETTLE).await;
+    work.time(Operation::CreateCustom, MANY_CONNECTIONS, berths).await?;
+    tokio::time::sleep(SETTLE_DELAY).await;
     let filled = candidate.memory()?;
     let all = work.single(size.objects).await?;
 
-    for connections in [1, MANY] {
+    for connections in [1, MANY_CONNECTIONS] {
         eprintln!("  reading and changing over {}", connected(connections));
         let count = if connections == 1 { size.operations } else { 4 * size.operations };
         let gets = (0..count).map(|at| work.get(at)).collect::<Result<_>>()?;
@@ -230,15 +230,15 @@ impl Work<'_> {
         let mut connection = self.endpoint.connect().await?;
         let body = objects::definition().to_string().into_bytes();
         connection.send(self.endpoint.request(Method::POST, DEFINITIONS, Some((JSON, body)))?).await?;
-        let asked = async {
+        let established = async {
             while connection.send(self.endpoint.request(Method::GET, BERTHS, None)?).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             anyhow::Ok(())
         };
-        match tokio::time::timeout(ESTABLISH, asked).await {
+        match tokio::time::timeout(ESTABLISH_TIMEOUT, established).await {
             Ok(done) => done,
-            Err(_) => bail!("the new kind is not served after {} s", ESTABLISH.as_secs()),
+            Err(_) => bail!("the new kind is not served after {} s", ESTABLISH_TIMEOUT.as_secs()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The daemon as a process: an API server beside it gives it an order of many files, and then nothing more happens.
+//! Daemon process under measurement: it carries out an order with many files, and is then idle.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,16 @@ use crate::workspace::stdout_of;
 const GROUP: &str = "machineconfiguration.openshift.io";
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How often is looked.
-const LOOK: Duration = Duration::from_millis(20);
-/// What follows an order, such as a last look at the machine, is over by then.
-const SETTLED: Duration = Duration::from_secs(5);
-/// As the kernel counts processor time for everybody to see, on all platforms that there are.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// After an order: the final check of the machine is done by then.
+const SETTLE_DELAY: Duration = Duration::from_secs(5);
+/// The kernel's unit of processor time in /proc, on all platforms.
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// What was measured of the process. Memory is in bytes.
 pub struct Process {
-    /// From the order of all files to the word that it is done, in seconds.
+    /// From the order to the report that it is done, in seconds.
     pub followed_in: f64,
     /// What it has resident when it has nothing to do.
     pub resident: u64,
@@ -49,18 +47,18 @@ pub async fn measure(program: &Path, folder: &Path, count: usize, idle: Duration
     let root = folder.join("root");
     fs::create_dir_all(&root)?;
     let mut daemon = Daemon::start(program, &root, &server.kubeconfig)?;
-    api.until(&mut daemon, |said| said("state") == "Done").await?;
+    api.wait_until(&mut daemon, |annotation| annotation("state") == "Done").await?;
     let start = Instant::now();
     let order = json!({"metadata": {"annotations": {format!("{GROUP}/desiredConfig"): "many"}}});
     api.send(Method::PATCH, "/api/v1/nodes/w0", MERGE, &order).await?;
-    api.until(&mut daemon, |said| said("currentConfig") == "many").await?;
+    api.wait_until(&mut daemon, |annotation| annotation("currentConfig") == "many").await?;
     let followed_in = start.elapsed().as_secs_f64();
     let last = root.join(format!("etc/nmstate/openshift/{}", count - 1));
     if !last.exists() {
-        bail!("the daemon says that it is done, and {} is not there", last.display());
+        bail!("the daemon reports that it is done, but {} does not exist", last.display());
     }
 
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(SETTLE_DELAY).await;
     let before = daemon.ticks()?;
     tokio::time::sleep(idle).await;
     let used = (daemon.ticks()? - before) / TICKS_A_SECOND;
@@ -92,10 +90,10 @@ async fn prepare(program: &Path, api: &mut Api, count: usize) -> Result<()> {
         // A definition that was made a moment ago may not be in force yet.
         let start = Instant::now();
         while let Err(error) = api.send(Method::POST, &path, JSON, &config).await {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(error);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w0", "annotations": {
@@ -115,23 +113,27 @@ impl Api {
         self.connection.send(request).await.map(drop)
     }
 
-    /// Waits until the node says what it should.
-    async fn until(&mut self, daemon: &mut Daemon, is_it: impl Fn(&dyn Fn(&str) -> String) -> bool) -> Result<()> {
+    /// Waits until the node's annotations meet a condition.
+    async fn wait_until(
+        &mut self,
+        daemon: &mut Daemon,
+        condition: impl Fn(&dyn Fn(&str) -> String) -> bool,
+    ) -> Result<()> {
         let start = Instant::now();
         loop {
             let request = self.endpoint.request(Method::GET, "/api/v1/nodes/w0", None)?;
             let node: Value = serde_json::from_slice(&self.connection.fetch(request).await?)?;
-            let said = |key: &str| {
+            let annotation = |key: &str| {
                 let text = &node["metadata"]["annotations"][format!("{GROUP}/{key}")];
                 text.as_str().unwrap_or_default().to_owned()
             };
-            if is_it(&said) {
+            if condition(&annotation) {
                 return Ok(());
             }
-            if start.elapsed() > PATIENCE || daemon.process.try_wait()?.is_some() {
-                bail!("the daemon does not follow its order: {} {}", said("state"), said("reason"));
+            if start.elapsed() > TIMEOUT || daemon.process.try_wait()?.is_some() {
+                bail!("the daemon did not carry out its order: {} {}", annotation("state"), annotation("reason"));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -156,11 +158,11 @@ impl Daemon {
     }
 
     fn memory(&self, key: &str) -> Result<u64> {
-        memory(&self.file("status")?, key).with_context(|| format!("the kernel does not tell {key}"))
+        memory(&self.file("status")?, key).with_context(|| format!("/proc does not have {key}"))
     }
 
     fn ticks(&self) -> Result<f64> {
-        ticks(&self.file("stat")?).context("the kernel does not tell the time of a process")
+        ticks(&self.file("stat")?).context("/proc does not have the time of the process")
     }
 }
 

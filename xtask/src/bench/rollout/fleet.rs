@@ -1,4 +1,4 @@
-//! What was measured of one fleet, as the fleet itself reports it.
+//! Fleet report: measurements of one fleet, as its process prints them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,9 @@ use serde::Deserialize;
 /// One fleet and one roll-out.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fleet {
-    /// All nodes.
+pub struct FleetReport {
     pub nodes: u64,
-    /// How long a node takes to follow an order.
+    /// How long a node takes to carry out an order.
     pub takes_ms: u64,
     /// A node as the server stores it.
     pub node_bytes: u64,
@@ -34,7 +33,7 @@ pub struct Fleet {
     pub idle: Idle,
 }
 
-/// The nodes joining, until each is known and told.
+/// The nodes joining, until each is counted and has its MachineConfigNode.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Filled {
@@ -72,8 +71,7 @@ pub struct Idle {
     pub writes: u64,
 }
 
-impl Fleet {
-    /// As people call it.
+impl FleetReport {
     pub fn name(&self) -> String {
         match self.takes_ms {
             0 => format!("{} nodes", self.nodes),

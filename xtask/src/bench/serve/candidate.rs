@@ -1,4 +1,4 @@
-//! A server that is measured, ours or nginx: started, weighed, ended. Both show the same certificate, speak TLS 1.3 only,
+//! Candidate: a server under measurement, ours or nginx. Both present the same certificate, speak TLS 1.3 only,
 //! have as many workers as the machine has cores, and write a line for each request to a file.
 
 use std::fs::{self, File};
@@ -14,25 +14,25 @@ use hyper::Method;
 
 use super::super::apiserver::client::Endpoint;
 use super::super::memory::Memory;
-use super::{config, patiently, workers};
+use super::{config, retry, workers};
 use crate::kube::control_plane::{random, write_secret};
 use crate::process::{self, bound_to_this_process};
 use crate::workspace::stdout_of;
 
 /// How long a server may take to end.
-const STOP: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// What is asked for.
-pub const PATH: &str = "/config/master";
+pub const CONFIG_PATH: &str = "/config/master";
 /// In which version.
 pub const ACCEPT: &str = "application/vnd.coreos.ignition+json;version=3.5.0, */*;q=0.1";
 
 /// What both servers share.
-pub struct Stage {
+pub struct ServerSetup {
     folder: PathBuf,
     /// The certificate, which is its own authority.
     pub certificate: PathBuf,
     key: PathBuf,
-    /// What machines show. nginx does not look at it.
+    /// The token of machines. nginx ignores it.
     pub token: String,
 }
 
@@ -42,13 +42,13 @@ pub struct Candidate {
     pub address: SocketAddr,
     child: Child,
     log: PathBuf,
-    /// Kept open: it may have more to say.
+    /// Kept open: the server may print more.
     _stdout: Option<BufReader<ChildStdout>>,
 }
 
-impl Stage {
+impl ServerSetup {
     /// Makes a certificate, a token and a config in a folder.
-    pub fn set(folder: &Path, openssl: &Path) -> Result<Stage> {
+    pub fn create(folder: &Path, openssl: &Path) -> Result<ServerSetup> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
         let mut command = Command::new(openssl);
@@ -62,20 +62,20 @@ impl Stage {
         fs::write(folder.join("kubeconfig"), "apiVersion: v1\nkind: Config\n")?;
         let token = random()?;
         write_secret(&folder.join("tokens"), &format!("{token}\n"))?;
-        Ok(Stage { folder: folder.to_path_buf(), certificate, key, token })
+        Ok(ServerSetup { folder: folder.to_path_buf(), certificate, key, token })
     }
 }
 
 impl Candidate {
-    /// `seaworthy server`, which serves from a folder to whoever shows the token.
-    pub fn ours(program: &Path, stage: &Stage) -> Result<Candidate> {
-        let log = stage.folder.join("seaworthy.log");
+    /// `seaworthy server`, which serves from a folder to clients with the token.
+    pub fn ours(program: &Path, setup: &ServerSetup) -> Result<Candidate> {
+        let log = setup.folder.join("seaworthy.log");
         let mut command = bound_to_this_process(program);
         command.args(["server", "--listen", "127.0.0.1:0", "--tls-min-version", "VersionTLS13", "--rate-limit", "0"]);
-        command.arg("--cert").arg(&stage.certificate).arg("--key").arg(&stage.key);
-        command.arg("--bootstrap").arg(stage.folder.join("base"));
-        command.arg("--node-kubeconfig").arg(stage.folder.join("kubeconfig"));
-        command.arg("--token-file").arg(stage.folder.join("tokens"));
+        command.arg("--cert").arg(&setup.certificate).arg("--key").arg(&setup.key);
+        command.arg("--bootstrap").arg(setup.folder.join("base"));
+        command.arg("--node-kubeconfig").arg(setup.folder.join("kubeconfig"));
+        command.arg("--token-file").arg(setup.folder.join("tokens"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file(&log)?);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let mut stdout = BufReader::new(child.stdout.take().context("the server has no stdout")?);
@@ -89,15 +89,15 @@ impl Candidate {
         Ok(Candidate { address, child, log, _stdout: Some(stdout) })
     }
 
-    /// nginx, which serves these bytes from a file to anybody.
-    pub fn nginx(program: &Path, stage: &Stage, body: &[u8]) -> Result<Candidate> {
-        let folder = stage.folder.join("nginx");
+    /// nginx, which serves these bytes from a file to any client.
+    pub fn nginx(program: &Path, setup: &ServerSetup, body: &[u8]) -> Result<Candidate> {
+        let folder = setup.folder.join("nginx");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         fs::write(folder.join("master.json"), body)?;
-        // Somebody else may take it before it is used; then the program says so in its log.
+        // Another process may take the port before it is used; then nginx's log has the error.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = folder.join("error.log");
-        fs::write(folder.join("nginx.conf"), configuration(&folder, stage, port))?;
+        fs::write(folder.join("nginx.conf"), configuration(&folder, setup, port))?;
         let mut command = bound_to_this_process(program);
         command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf")).arg("-e").arg(&log);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file(&folder.join("stderr.log"))?);
@@ -106,8 +106,8 @@ impl Candidate {
         let begun = Instant::now();
         while std::net::TcpStream::connect(candidate.address).is_err() {
             candidate.check()?;
-            if begun.elapsed() > STOP {
-                bail!("nginx does not listen after {} s", STOP.as_secs());
+            if begun.elapsed() > STOP_TIMEOUT {
+                bail!("nginx does not listen after {} s", STOP_TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -115,21 +115,21 @@ impl Candidate {
     }
 
     /// A client that asks as a machine does.
-    pub fn client(&self, stage: &Stage) -> Result<Client> {
-        Ok(Client { endpoint: Endpoint::new(self.address, &stage.certificate, &stage.token)? })
+    pub fn client(&self, setup: &ServerSetup) -> Result<Client> {
+        Ok(Client { endpoint: Endpoint::new(self.address, &setup.certificate, &setup.token)? })
     }
 
     /// What it serves, as soon as it does.
-    pub async fn served(&self, stage: &Stage) -> Result<Vec<u8>> {
-        let client = self.client(stage)?;
-        patiently(|| async {
+    pub async fn served(&self, setup: &ServerSetup) -> Result<Vec<u8>> {
+        let client = self.client(setup)?;
+        retry(|| async {
             let mut connection = client.endpoint.connect().await?;
             Ok(connection.fetch(client.request()?).await?.to_vec())
         })
         .await
     }
 
-    /// What its processes weigh.
+    /// Memory of its processes.
     pub fn memory(&self) -> Result<Memory> {
         Memory::of(&self.family())
     }
@@ -139,10 +139,10 @@ impl Candidate {
         self.family().into_iter().try_fold(Duration::ZERO, |sum, id| Ok(sum + worked(id)?))
     }
 
-    /// Ends it in good order.
+    /// Shuts it down.
     pub fn stop(mut self) -> Result<()> {
         self.check()?;
-        process::end(&mut self.child, STOP)
+        process::end(&mut self.child, STOP_TIMEOUT)
     }
 
     /// The process and its children: nginx works in those.
@@ -154,8 +154,8 @@ impl Candidate {
 
     fn check(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            let said = fs::read_to_string(&self.log).unwrap_or_default();
-            let last: Vec<&str> = said.lines().rev().take(5).collect();
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(5).collect();
             bail!("the server ended with {status}:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
         Ok(())
@@ -164,8 +164,8 @@ impl Candidate {
 
 impl Drop for Candidate {
     fn drop(&mut self) {
-        // Whoever dropped it without `stop` has an error to report already.
-        let _ = process::end(&mut self.child, STOP);
+        // Dropped without `stop` only if there is another error to report.
+        let _ = process::end(&mut self.child, STOP_TIMEOUT);
     }
 }
 
@@ -178,17 +178,17 @@ pub struct Client {
 impl Client {
     /// The request of a machine that boots.
     pub fn request(&self) -> Result<super::super::apiserver::client::Prepared> {
-        let mut request = self.endpoint.request(Method::GET, PATH, None)?;
+        let mut request = self.endpoint.request(Method::GET, CONFIG_PATH, None)?;
         request.headers_mut().insert(hyper::header::ACCEPT, hyper::header::HeaderValue::from_static(ACCEPT));
         Ok(request)
     }
 }
 
 /// Everything that makes nginx faster at this is on; what it does by default and we do not, tickets, is off.
-fn configuration(folder: &Path, stage: &Stage, port: u16) -> String {
+fn configuration(folder: &Path, setup: &ServerSetup, port: u16) -> String {
     let user = if nix::unistd::geteuid().is_root() { "user root;\n" } else { "" };
     let (folder, workers) = (folder.display(), workers());
-    let (certificate, key) = (stage.certificate.display(), stage.key.display());
+    let (certificate, key) = (setup.certificate.display(), setup.key.display());
     format!(
         "{user}daemon off;
 worker_processes {workers};
@@ -215,7 +215,7 @@ http {{
         ssl_protocols TLSv1.3;
         ssl_session_tickets off;
         ssl_session_cache off;
-        location = {PATH} {{ alias {folder}/master.json; }}
+        location = {CONFIG_PATH} {{ alias {folder}/master.json; }}
     }}
 }}
 "
@@ -230,8 +230,8 @@ fn file(path: &Path) -> Result<File> {
 fn worked(id: u32) -> Result<Duration> {
     let file = format!("/proc/{id}/stat");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-    let ticks = ticks(&text).with_context(|| format!("{file} does not say how long the process has worked"))?;
-    // The kernel counts in hundredths of a second for everybody outside.
+    let ticks = ticks(&text).with_context(|| format!("{file} does not have the time of the process"))?;
+    // The kernel counts in hundredths of a second in /proc.
     Ok(Duration::from_millis(ticks * 10))
 }
 

@@ -1,4 +1,4 @@
-//! The config that is served: a pool's, of 400 KB as a machine gets it.
+//! Config of the bench: a pool's, with 400 KB as served.
 
 use std::fs;
 use std::path::Path;

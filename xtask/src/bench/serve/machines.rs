@@ -1,4 +1,4 @@
-//! A fleet that boots at once, and connections that are held without a word.
+//! Machines that boot at once, and idle connections.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,16 +9,16 @@ use tokio::task::LocalSet;
 
 use super::candidate::{Candidate, Client};
 
-/// How long nothing is asked before a server is weighed: less than it holds a connection on which nothing is said.
-const REST: Duration = Duration::from_secs(6);
+/// How long a server is idle before its memory is measured: less than its idle timeout for connections.
+const IDLE_DELAY: Duration = Duration::from_secs(6);
 
-/// What a server weighs, in bytes.
+/// Memory of a server, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weights {
-    /// Before anybody has come.
+pub struct MemoryUse {
+    /// Before the first connection.
     pub idle: u64,
-    /// With connections on which nothing was said but the greeting.
-    pub greeted: u64,
+    /// With connections after their TLS handshake, without a request.
+    pub connected: u64,
     /// With the same connections after each has had the config.
     pub served: u64,
     /// The most, with the fleet that boots.
@@ -27,14 +27,13 @@ pub struct Weights {
 
 /// A fleet that has booted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fleet {
-    /// Machines.
+pub struct BootedFleet {
     pub machines: usize,
     /// How many of them at a time.
     pub at_once: usize,
     /// Those that did not get their config at the first attempt, or not the right one.
     pub failed: usize,
-    /// What the first of them was told.
+    /// The error of the first of them.
     pub first_failure: Option<String>,
     /// From the first to the end of the last.
     pub elapsed: Duration,
@@ -46,39 +45,39 @@ pub struct Fleet {
     pub max: Duration,
 }
 
-/// Weighs a server without connections, with so many, and after each of them was served once.
-pub async fn weigh(client: &Client, candidate: &Candidate, count: usize) -> Result<Weights> {
+/// Measures a server's memory without connections, with `count` of them, and after each was served once.
+pub async fn measure_memory(client: &Client, candidate: &Candidate, count: usize) -> Result<MemoryUse> {
     let tasks = LocalSet::new();
-    let weighed = async {
-        let idle = at_rest(candidate).await?;
+    let measured = async {
+        let idle = idle_memory(candidate).await?;
         let mut connections = Vec::with_capacity(count);
         for nth in 0..count {
             let connection = client.endpoint.connect().await;
             connections.push(connection.with_context(|| format!("connection {nth} of {count}"))?);
         }
-        let greeted = at_rest(candidate).await?;
+        let connected = idle_memory(candidate).await?;
         for (nth, connection) in connections.iter_mut().enumerate() {
             let sent = connection.send(client.request()?).await;
             sent.with_context(|| format!("the request on connection {nth} of {count}"))?;
         }
-        let served = at_rest(candidate).await?;
-        // All of them are still there: this is what they weigh.
+        let served = idle_memory(candidate).await?;
+        // All of them are still open, so the memory is theirs.
         for (nth, connection) in connections.iter().enumerate() {
-            ensure!(!connection.is_closed(), "connection {nth} of {count} was closed before it was weighed");
+            ensure!(!connection.is_closed(), "connection {nth} of {count} was closed before the measurement");
         }
-        Ok(Weights { idle, greeted, served, peak: 0 })
+        Ok(MemoryUse { idle, connected, served, peak: 0 })
     };
-    tasks.run_until(weighed).await
+    tasks.run_until(measured).await
 }
 
-/// What a server weighs after a moment without a request, as long as connections are held open without one.
-async fn at_rest(candidate: &Candidate) -> Result<u64> {
-    tokio::time::sleep(REST).await;
+/// Memory of a server after a few idle seconds, with its connections open.
+async fn idle_memory(candidate: &Candidate) -> Result<u64> {
+    tokio::time::sleep(IDLE_DELAY).await;
     Ok(candidate.memory()?.now)
 }
 
 /// Boots machines, so many at a time; each has one request on a connection of its own, and tries once.
-pub async fn boot(client: &Client, body: &[u8], (machines, at_once): (usize, usize)) -> Result<Fleet> {
+pub async fn boot(client: &Client, body: &[u8], (machines, at_once): (usize, usize)) -> Result<BootedFleet> {
     let times: Rc<RefCell<Vec<Duration>>> = Rc::default();
     let failures: Rc<RefCell<Vec<String>>> = Rc::default();
     let body: Rc<[u8]> = body.into();
@@ -113,7 +112,7 @@ pub async fn boot(client: &Client, body: &[u8], (machines, at_once): (usize, usi
         let last = times.len().saturating_sub(1);
         times.get((last as f64 * part).ceil() as usize).copied().unwrap_or_default()
     };
-    Ok(Fleet {
+    Ok(BootedFleet {
         machines,
         at_once,
         failed: failures.len(),

@@ -1,15 +1,15 @@
-//! What the endpoint must reach, and the verdict on measured numbers.
+//! Targets of the Ignition endpoint, and the verdicts on measured numbers.
 //!
 //! Speed is judged against nginx on the same machine in the same run, so the verdict does not depend on how fast the
 //! machine is.
 
 use super::Results;
-pub use crate::bench::apiserver::targets::{Verdict, Wanted};
+pub use crate::bench::apiserver::targets::{Bound, Verdict};
 
 /// Requests on connections that stay: at least this part of nginx's.
-const SPEED: f64 = 0.8;
-/// Memory with a thousand connections that say nothing, in millions of bytes.
-const IDLE_MB: f64 = 40.0;
+const MIN_RELATIVE_RATE: f64 = 0.8;
+/// Memory with a thousand idle connections, in millions of bytes.
+const MAX_IDLE_MB: f64 = 40.0;
 
 /// Judges the endpoint, against nginx where there is one.
 pub fn judge(ours: &Results, nginx: Option<&Results>) -> Vec<Verdict> {
@@ -17,35 +17,35 @@ pub fn judge(ours: &Results, nginx: Option<&Results>) -> Vec<Verdict> {
     let fleet = ours.fleet.as_ref();
     vec![
         Verdict {
-            what: "connections that stay: requests a second / nginx's".to_owned(),
+            what: "persistent connections: requests per second / nginx's".to_owned(),
             measured: rate(ours).zip(nginx.and_then(rate)).map(|(ours, theirs)| ours / theirs),
-            wanted: Wanted::AtLeast(SPEED),
+            wanted: Bound::AtLeast(MIN_RELATIVE_RATE),
         },
         Verdict {
-            what: "requests of wrk that failed".to_owned(),
+            what: "failed requests of wrk".to_owned(),
             measured: ours
                 .kept
                 .as_ref()
                 .zip(ours.one_shot.as_ref())
                 .map(|(one, other)| (one.failed + other.failed) as f64),
-            wanted: Wanted::AtMost(0.0),
+            wanted: Bound::AtMost(0.0),
         },
         Verdict {
             what: "memory with 1000 idle connections, MB".to_owned(),
-            measured: Some(ours.memory.greeted.max(ours.memory.served) as f64 / 1e6),
-            wanted: Wanted::AtMost(IDLE_MB),
+            measured: Some(ours.memory.connected.max(ours.memory.served) as f64 / 1e6),
+            wanted: Bound::AtMost(MAX_IDLE_MB),
         },
         Verdict {
-            what: "machines that boot at once and do not get their config".to_owned(),
+            what: "machines that boot at once without getting their config".to_owned(),
             measured: fleet.map(|fleet| fleet.failed as f64),
-            wanted: Wanted::AtMost(0.0),
+            wanted: Bound::AtMost(0.0),
         },
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::machines::{Fleet, Weights};
+    use super::super::machines::{BootedFleet, MemoryUse};
     use super::super::wrk::Load;
     use super::{Results, judge};
 
@@ -54,8 +54,8 @@ mod tests {
         Results {
             kept: Some(load.clone()),
             one_shot: Some(load),
-            memory: Weights { served: megabytes * 1_000_000, ..Weights::default() },
-            fleet: Some(Fleet { machines: 5000, failed, ..Fleet::default() }),
+            memory: MemoryUse { served: megabytes * 1_000_000, ..MemoryUse::default() },
+            fleet: Some(BootedFleet { machines: 5000, failed, ..BootedFleet::default() }),
         }
     }
 

@@ -1,4 +1,4 @@
-//! As many requests as go, driven by wrk.
+//! wrk: drives requests at the highest possible rate.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::candidate::{ACCEPT, Candidate, PATH, Stage};
+use super::candidate::{ACCEPT, CONFIG_PATH, Candidate, ServerSetup};
 use super::{Results, workers};
 use crate::workspace::stdout_of;
 
@@ -54,20 +54,20 @@ pub struct Driven {
 
 impl Drive<'_> {
     /// Drives the load against a server.
-    pub fn run(&self, candidate: &Candidate, stage: &Stage) -> Result<Driven> {
+    pub fn run(&self, candidate: &Candidate, setup: &ServerSetup) -> Result<Driven> {
         let before = candidate.worked()?;
         let mut command = Command::new(self.program);
         command.arg(format!("-t{}", workers())).arg(format!("-c{}", self.count)).arg(format!("-d{}s", self.seconds));
-        command.args(["--latency", "--timeout", "10s", "-H"]).arg(format!("Authorization: Bearer {}", stage.token));
+        command.args(["--latency", "--timeout", "10s", "-H"]).arg(format!("Authorization: Bearer {}", setup.token));
         command.arg("-H").arg(format!("Accept: {ACCEPT}"));
         if self.connections == Connections::OneShot {
             command.args(["-H", "Connection: close"]);
         }
-        command.arg(format!("https://127.0.0.1:{}{PATH}", candidate.address.port()));
+        command.arg(format!("https://127.0.0.1:{}{CONFIG_PATH}", candidate.address.port()));
         let output = stdout_of(&mut command)?;
         let worked = candidate.worked()?.saturating_sub(before);
         let text = String::from_utf8_lossy(&output);
-        let load = Load::parse(&text, worked).with_context(|| format!("wrk said what is not understood:\n{text}"))?;
+        let load = Load::parse(&text, worked).with_context(|| format!("cannot parse the output of wrk:\n{text}"))?;
         ensure!(load.rate > 0.0, "wrk made no request:\n{text}");
         Ok(Driven { connections: self.connections, load })
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rstest::rstest;
 use seaworthy_fetch::{
-    Attempt, Category, Digest, FailureKind, MemorySnapshots, Obtained, Request, Resolver, Run, SnapshotKey, Timer,
-    Watch,
+    Digest, FailedAttempt, FailureCategory, FailureKind, FetchObserver, FetchOutcome, FetchRun, MemorySnapshots,
+    Request, Resolver, SnapshotKey, Timer,
 };
 
 use crate::loopback::support::server::{Reply, Server, ok, response};
@@ -135,7 +135,7 @@ async fn not_found_fails_at_once() {
     let error = failure(&fetcher(), &Request::resource(server.url("/x"))).await;
     assert_eq!(error.kind, FailureKind::NotFound);
     assert_eq!((error.attempts, server.seen().len()), (1, 1));
-    assert_eq!(error.category(), Category::RemoteFetchFailed);
+    assert_eq!(error.category(), FailureCategory::RemoteFetchFailed);
     assert!(error.to_string().contains(&server.url("/x")), "{error}");
 }
 
@@ -223,14 +223,14 @@ async fn nonsense_instead_of_http_is_a_failure() {
     assert!(matches!(kind, FailureKind::Transport { .. }), "{kind}");
 }
 
-/// An address where nobody listens.
-fn nobody() -> std::net::SocketAddr {
+/// An address without a listener.
+fn closed_port() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 #[tokio::test]
 async fn a_closed_port_and_an_unknown_name_are_tried_again_but_not_for_long() {
-    for url in [format!("http://{}/", nobody()), "http://nobody.invalid/".into()] {
+    for url in [format!("http://{}/", closed_port()), "http://nobody.invalid/".into()] {
         let pauses = Arc::new(Pauses::default());
         let error = failure(&fetcher().with_timer(pauses.clone()), &Request::resource(&url)).await;
         assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
@@ -263,15 +263,15 @@ impl Resolver for SlowNames {
 
 #[tokio::test]
 async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
-    let dead = format!("dead.test:{}", nobody().port());
+    let dead = format!("dead.test:{}", closed_port().port());
     let server = Server::start(|_, _| ok("here")).await;
     let request = |url: String| {
         let request = Request::resource(url);
         (SnapshotKey::new("99-worker", "hash", &request, None), request)
     };
-    let mut run = Run::new(fetcher(), Arc::new(MemorySnapshots::new(1 << 20)));
+    let mut run = FetchRun::new(fetcher(), Arc::new(MemorySnapshots::new(1 << 20)));
     let first = run.obtain(&[request(format!("http://{dead}/a")), request(server.url("/a"))]).await;
-    let attempts = |outcome: &Obtained| outcome.content.as_ref().map_or_else(|error| error.attempts, |_| 1);
+    let attempts = |outcome: &FetchOutcome| outcome.content.as_ref().map_or_else(|error| error.attempts, |_| 1);
     assert_eq!(first.iter().map(attempts).collect::<Vec<_>>(), [5, 1]);
     let mut proxied = request(format!("http://{dead}/c"));
     proxied.1.settings.proxy.http = Some(server.url("/"));
@@ -287,7 +287,7 @@ async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
 async fn who_watches_hears_of_every_attempt_that_is_repeated() {
     let server = Server::start(|_, before| if before < 2 { response(503, &[], b"") } else { ok("at last") }).await;
     let heard = Arc::new(Heard::default());
-    let fetcher = fetcher().with_watch(heard.clone());
+    let fetcher = fetcher().with_observer(heard.clone());
     fetcher.fetch(&Request::resource(server.url("/a"))).await.unwrap();
     let status = "the server answered 503 Service Unavailable; wanted is 200 or 204; try again when the server is well";
     let lines =
@@ -295,7 +295,7 @@ async fn who_watches_hears_of_every_attempt_that_is_repeated() {
     assert_eq!(*heard.0.lock().unwrap(), lines);
     // The last failure is the outcome and no news.
     heard.0.lock().unwrap().clear();
-    failure(&fetcher, &Request::resource(format!("http://{}/", nobody()))).await;
+    failure(&fetcher, &Request::resource(format!("http://{}/", closed_port()))).await;
     let lines = heard.0.lock().unwrap().clone();
     assert_eq!(lines.len(), 6, "{lines:?}");
     assert!(lines[4].starts_with("4 of 10 s: cannot connect"), "{lines:?}");
@@ -310,12 +310,12 @@ impl Heard {
     }
 }
 
-impl Watch for Heard {
+impl FetchObserver for Heard {
     fn started(&self, _: &Request) {
         self.say("started".to_owned());
     }
 
-    fn failed(&self, _: &Request, attempt: &Attempt<'_>) {
+    fn failed(&self, _: &Request, attempt: &FailedAttempt<'_>) {
         self.say(format!("{} of {} s: {}", attempt.number, attempt.limit.as_secs(), attempt.failure));
     }
 
@@ -344,7 +344,7 @@ async fn a_wrong_hash_is_permanent_and_not_asked_for_again(#[case] hash: Digest)
     let mut request = Request::resource(server.url("/"));
     request.verification = Some(hash.clone());
     let error = failure(&fetcher(), &request).await;
-    assert_eq!(error.category(), Category::RemoteVerificationFailed);
+    assert_eq!(error.category(), FailureCategory::RemoteVerificationFailed);
     assert!(error.is_permanent());
     assert_eq!(server.seen().len(), 1);
     let message = error.to_string();

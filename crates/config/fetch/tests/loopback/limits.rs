@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flate2::write::GzEncoder;
 use rstest::rstest;
-use seaworthy_fetch::{Compression, Digest, FailureKind, MemorySnapshots, Policy, Request, Run, SnapshotKey};
+use seaworthy_fetch::{Compression, Digest, FailureKind, FetchRun, MemorySnapshots, Policy, Request, SnapshotKey};
 
 use crate::loopback::support::server::{Reply, Server, ok};
 use crate::loopback::support::{failure, failure_of, fetcher, fetcher_with, policy};
@@ -94,7 +94,7 @@ async fn what_goes_beyond_the_total_does_not_depend_on_the_order_of_arrival(#[ca
             (SnapshotKey::new("99-worker", "hash", &request, None), request)
         })
         .collect();
-    let mut run = Run::new(fetcher_with(small()), Arc::new(MemorySnapshots::new(1 << 20)));
+    let mut run = FetchRun::new(fetcher_with(small()), Arc::new(MemorySnapshots::new(1 << 20)));
     let kinds: Vec<_> = run.obtain(&wanted).await.into_iter().map(|outcome| outcome.content.map(drop)).collect();
     let kinds: Vec<_> = kinds.into_iter().map(|outcome| outcome.map_err(|error| error.kind)).collect();
     let refused = FailureKind::TotalTooLarge { size: 1000, limit: 2500 };

@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use rstest::rstest;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
-use seaworthy_fetch::{Category, Compression, Digest, FailureKind, Fetcher, Policy, Request};
+use seaworthy_fetch::{Compression, Digest, FailureCategory, FailureKind, Fetcher, Policy, Request};
 use tokio::net::TcpListener;
 
 use crate::loopback::support::cloud::Cloud;
@@ -105,7 +105,7 @@ async fn an_object_with_another_hash_is_refused() {
     let mut request = Request::resource("s3://bucket/file");
     request.verification = Some(Digest::sha512(b"other"));
     let error = failure(&with_keys(address, "KEYSECRET"), &request).await;
-    assert_eq!(error.category(), Category::RemoteVerificationFailed);
+    assert_eq!(error.category(), FailureCategory::RemoteVerificationFailed);
 }
 
 #[tokio::test]
@@ -366,7 +366,7 @@ async fn an_endpoint_for_credentials_that_the_operator_names_is_reached_directly
     assert_eq!(agent.seen()[0].header("authorization"), Some("PODTOKEN"));
     let authorization = store.seen()[0].header("authorization").unwrap().to_owned();
     assert!(authorization.contains("Credential=AGENTKEY/"), "{authorization}");
-    // A config cannot use that door.
+    // A config cannot use that endpoint.
     let request = Request::resource(agent.url_as("http", "agent.test", "/v1/credentials"));
     let error = failure(&fetcher, &request).await;
     assert!(matches!(error.kind, FailureKind::Refused(_)), "{error}");

@@ -63,7 +63,7 @@ async fn credentials_never_meet_the_proxy_of_a_config(#[case] kind: &str, #[case
     assert_eq!(fetcher().fetch(&request).await.unwrap().bytes(), b"content");
     let (before, asked_before) = (cloud.proxy.seen().len(), cloud.server.seen().len());
     let error = failure(&fetcher().with_environment(environment(&variables)), &request).await;
-    // The only other way is a direct one, to a name that nobody knows here.
+    // The only other route is a direct one, to a name that does not resolve here.
     assert!(
         matches!(&error.kind, FailureKind::Unreachable { reason, .. } if reason.contains("no such name")),
         "{error}"

@@ -25,7 +25,7 @@ async fn http_goes_through_the_proxy_in_absolute_form() {
     let proxy = TestProxy::leading_to(server.address).await;
     let mut request = through(&proxy, "http://far.example/file?x=1");
     request.headers = vec![("X-Token".into(), "mine".into())];
-    // The name is nobody's: only the proxy could know it.
+    // The name does not exist: only the proxy could resolve it.
     assert_eq!(fetcher().fetch(&request).await.unwrap().bytes(), b"content");
     let seen = &proxy.seen()[0];
     assert_eq!(seen.target, "http://far.example/file?x=1");

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use seaworthy_fetch::{FailureKind, FolderSnapshots, MemorySnapshots, Policy, Request, Run, SnapshotKey, Snapshots};
+use seaworthy_fetch::{
+    FailureKind, FetchRun, FolderSnapshots, MemorySnapshots, Policy, Request, SnapshotKey, Snapshots,
+};
 
 use crate::loopback::support::server::{Server, ok, response};
 use crate::loopback::support::{fetcher, fetcher_with, obtain, policy};
@@ -15,7 +17,7 @@ async fn content_that_has_changed_since_is_not_seen() {
     let request = Request::resource(server.url("/"));
     let key = SnapshotKey::new("99-worker", "hash", &request, None);
     for run in 0..3 {
-        // Opened anew, as after a restart.
+        // Reopened, as after a restart.
         let snapshots: Arc<dyn Snapshots> = Arc::new(FolderSnapshots::open(&path, 1 << 20).unwrap());
         let resolved = obtain(fetcher(), &snapshots, &key, &request).await;
         assert_eq!(resolved.content.as_ref().unwrap().bytes(), b"version 0");
@@ -96,19 +98,19 @@ async fn what_had_been_fetched_before_makes_no_difference_to_the_total() {
         })
         .collect();
     let snapshots: Arc<dyn Snapshots> = Arc::new(MemorySnapshots::new(1 << 20));
-    let kinds = async |mut run: Run| -> Vec<_> {
+    let kinds = async |mut run: FetchRun| -> Vec<_> {
         let outcomes = run.obtain(&wanted).await;
         outcomes.into_iter().map(|outcome| outcome.content.map(drop).map_err(|error| error.kind)).collect()
     };
     let expected = [Ok(()), Ok(()), Err(FailureKind::TotalTooLarge { size: 1000, limit: 2500 })];
     // Nothing is there at first; then two of three are; then all of them.
     for _ in 0..3 {
-        assert_eq!(kinds(Run::new(fetcher.clone(), snapshots.clone())).await, expected);
+        assert_eq!(kinds(FetchRun::new(fetcher.clone(), snapshots.clone())).await, expected);
         let (key, request) = &wanted[2];
         obtain(fetcher.clone(), &snapshots, key, request).await.content.unwrap();
     }
     assert_eq!(server.seen().len(), 4);
-    assert_eq!(kinds(Run::offline(fetcher.policy().clone(), snapshots.clone())).await, expected);
+    assert_eq!(kinds(FetchRun::offline(fetcher.policy().clone(), snapshots.clone())).await, expected);
 }
 
 #[tokio::test]

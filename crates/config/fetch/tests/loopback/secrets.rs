@@ -1,4 +1,4 @@
-//! Secrets: nothing that a request carries shows up in what is said about it.
+//! Secrets: no secret of a request appears in errors, logs or `Debug` output.
 
 use std::time::Duration;
 

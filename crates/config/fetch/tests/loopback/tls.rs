@@ -1,4 +1,4 @@
-//! https: whom it trusts.
+//! https: trusted and untrusted certificates.
 
 use rstest::rstest;
 use seaworthy_fetch::{CertificateStep, FailureKind, Request};

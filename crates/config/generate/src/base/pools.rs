@@ -11,7 +11,7 @@ use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_change::{Change, Event, ObjectRef};
 use serde_json::json;
 
-use crate::envelope::name_of;
+use crate::generated::name_of;
 
 /// The pools that every cluster has: `master` and `worker`.
 pub fn built_in_pools() -> Vec<MachineConfigPool> {
@@ -84,7 +84,7 @@ pub(super) fn recreated(
             "deleted and created again as it was: it is built in, and its nodes take their configuration from it. To keep its \
              nodes as they are: seaworthy rollout pause {name}"
         );
-        let event = Event { is_warning: true, reason: PoolEvent::Remade.as_str(), message, related: None };
+        let event = Event { is_warning: true, reason: PoolEvent::PoolRecreated.as_str(), message, related: None };
         Change::emit(ObjectRef::named::<MachineConfigPool>(name), event)
     };
     deleted.keys().filter(is_missing).map(event).collect()

@@ -1,7 +1,7 @@
 //! Templates: files with a few variables in them.
 //!
-//! `{{name}}` stands for a variable. `{{?name}}` does too, and its whole line goes when the variable is empty. There is
-//! nothing else: whatever needs a decision is a variable, or a file of its own for a role.
+//! `{{name}}` is replaced by a variable. So is `{{?name}}`, and its whole line is removed when the variable is empty. There is
+//! nothing else: what depends on a condition is a variable, or a file of its own for a role.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ pub enum TemplateError {
     /// It names a variable that does not exist.
     #[error("template {template}, line {line}: there is no variable {variable:?}; accepted are {accepted}")]
     Unknown {
-        /// The template.
         template: String,
         /// The line, counted from 1.
         line: usize,
@@ -23,27 +22,20 @@ pub enum TemplateError {
     /// A variable has no end.
     #[error("template {template}, line {line}: \"{{{{\" without \"}}}}\" on the same line; close it")]
     Unclosed {
-        /// The template.
         template: String,
         /// The line, counted from 1.
         line: usize,
     },
     /// It is not text.
     #[error("template {template} is not text in UTF-8; only text can be a template")]
-    NotText {
-        /// The template.
-        template: String,
-    },
+    NotText { template: String },
     /// It lies where no template belongs.
     #[error(
-        "template {template} is in no known place; accepted is {{common,master,worker}}/{{00,01-kubelet,\
+        "template {template} is misplaced; accepted is {{common,master,worker}}/{{00,01-kubelet,\
          01-container-runtime}}/{{files,programs}}/PATH or …/units/NAME"
     )]
-    Misplaced {
-        /// The template.
-        template: String,
-    },
-    /// A variable would break the file that it stands in.
+    Misplaced { template: String },
+    /// A variable would break the file that it is used in.
     #[error("ControllerConfig {field}: {why}; correct it")]
     Value {
         /// The field that the variable comes from.
@@ -124,9 +116,9 @@ mod tests {
     #[test]
     fn a_mistake_names_template_line_variable_and_what_is_accepted() {
         let errors = fill("ok\n{{b}}\n{{?c}}\n{{a\n").unwrap_err();
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "template worker/x, line 2: there is no variable \"b\"; accepted are a, none",
                 "template worker/x, line 3: there is no variable \"c\"; accepted are a, none",

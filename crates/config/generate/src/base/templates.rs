@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::template::{TemplateError, Variables, filled};
-use crate::envelope::File;
+use crate::generated::GeneratedFile;
 
 /// Templates by their path in the folder `templates`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,6 @@ impl Templates {
         self
     }
 
-    /// The paths.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -68,7 +67,7 @@ impl Templates {
         role: &str,
         part: &str,
         variables: &Variables,
-    ) -> Result<(Vec<File>, Vec<Value>), Vec<TemplateError>> {
+    ) -> Result<(Vec<GeneratedFile>, Vec<Value>), Vec<TemplateError>> {
         // The role's own come later and so replace the common ones of the same place.
         let mut chosen: BTreeMap<(&str, &str), (&str, &[u8])> = BTreeMap::new();
         for layer in [COMMON, role] {
@@ -96,7 +95,7 @@ impl Templates {
                     "units" => units.push(unit(place, &text)),
                     _ => {
                         let mode = if category == "programs" { 0o755 } else { 0o644 };
-                        files.push(File { mode, ..File::new(format!("/{place}"), text) });
+                        files.push(GeneratedFile { mode, ..GeneratedFile::new(format!("/{place}"), text) });
                     }
                 },
             }

@@ -1,4 +1,4 @@
-//! What templates can say about the cluster.
+//! Template variables: what templates can use of the cluster.
 
 use seaworthy_api::machineconfiguration::ControllerConfig;
 use seaworthy_api::machineconfiguration::kubelet_config::TlsSecurityProfile;
@@ -33,7 +33,7 @@ pub(super) fn variables(
     let (api_server_ca, root_ca) = (certificates(api_server_ca), certificates(root_ca));
     let mut line = |field: &'static str, value: Option<&str>| {
         let value = value.unwrap_or_default();
-        // The values stand in quotes or behind an equals sign, each on a line of its own.
+        // The values are in quotes or after an equals sign, each on a line of its own.
         if value.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
             let why = format!("found {value:?}; accepted is text without quotes, backslashes and line breaks");
             errors.push(TemplateError::Value { field, why });

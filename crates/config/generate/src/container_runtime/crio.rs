@@ -4,13 +4,16 @@ use seaworthy_api::machineconfiguration::container_runtime_config::{ContainerRun
 use toml_edit::Value;
 
 use super::validate;
-use crate::envelope::File;
+use crate::generated::GeneratedFile;
 
 /// The folder that CRI-O reads in the order of names, later ones upon earlier ones.
 pub const DROP_INS: &str = "/etc/crio/crio.conf.d";
 
 /// The drop-ins of an object.
-pub(super) fn drop_ins(settings: &ContainerRuntimeConfiguration, has_stores: bool) -> Result<Vec<File>, String> {
+pub(super) fn drop_ins(
+    settings: &ContainerRuntimeConfiguration,
+    has_stores: bool,
+) -> Result<Vec<GeneratedFile>, String> {
     let mut files = Vec::new();
     let text = |word: Option<&str>| word.filter(|word| !word.is_empty()).map(Value::from);
     if let Some(level) = text(settings.log_level.as_ref().map(|level| level.as_str())) {
@@ -42,7 +45,7 @@ pub(super) fn paths(stores: &[Store]) -> impl Iterator<Item = &str> {
     stores.iter().map(|store| store.path.as_str())
 }
 
-fn drop_in(field: &str, key: &str, value: Option<Value>) -> File {
+fn drop_in(field: &str, key: &str, value: Option<Value>) -> GeneratedFile {
     let setting = value.map(|value| format!("    {key} = {}\n", value.to_string().trim())).unwrap_or_default();
-    File::new(format!("{DROP_INS}/01-ctrcfg-{field}"), format!("[crio]\n  [crio.runtime]\n{setting}"))
+    GeneratedFile::new(format!("{DROP_INS}/01-ctrcfg-{field}"), format!("[crio]\n  [crio.runtime]\n{setting}"))
 }

@@ -15,20 +15,21 @@ use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::GeneratorReason;
 use seaworthy_change::{Change, ObjectRef};
 
-use crate::envelope::File;
-use crate::name::Scheme;
-use crate::settings::{self, Content, Decision, Family, Inputs, Refusal, Settings};
+use crate::generated::GeneratedFile;
+use crate::name::NameScheme;
+use crate::pool_settings::{self, Decision, Inputs, PoolSettings, Refusal, SettingsContent, SettingsKind};
 use crate::source;
 
 pub use crio::DROP_INS;
 pub use storage::STORAGE_CONF;
 
 /// How the MachineConfigs are called. The second form of older names is that of the source document.
-pub const SCHEME: Scheme = Scheme { word: "containerruntime", noun: "ctrcfgs", legacy: &["containerruntime-managed"] };
+pub const NAME_SCHEME: NameScheme =
+    NameScheme { word: "containerruntime", noun: "ctrcfgs", legacy: &["containerruntime-managed"] };
 
-const FAMILY: Family = Family {
+const SETTINGS_KIND: SettingsKind = SettingsKind {
     kind: "ContainerRuntimeConfig",
-    scheme: SCHEME,
+    scheme: NAME_SCHEME,
     no_pool: "could not find any MachineConfigPool set for ContainerRuntimeConfig ",
     no_name: "could not get ctrcfg key",
 };
@@ -42,7 +43,7 @@ pub enum AdditionalStores {
     Ignored,
 }
 
-impl Settings for ContainerRuntimeConfig {
+impl PoolSettings for ContainerRuntimeConfig {
     fn object_ref(&self) -> ObjectRef {
         ObjectRef::of(self)
     }
@@ -62,7 +63,7 @@ impl Settings for ContainerRuntimeConfig {
 
 /// Decides about one ContainerRuntimeConfig.
 pub fn desired(inputs: &Inputs<'_, ContainerRuntimeConfig>, stores: AdditionalStores) -> Decision {
-    settings::decide(&FAMILY, inputs, content(inputs.object, inputs.pools, inputs.machine_configs, stores))
+    pool_settings::decide(&SETTINGS_KIND, inputs, content(inputs.object, inputs.pools, inputs.machine_configs, stores))
 }
 
 /// The MachineConfigs that objects left behind which are gone: to be deleted when no object is left to decide about.
@@ -72,12 +73,12 @@ pub fn orphans(
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
 ) -> Vec<Change> {
-    settings::orphans(&FAMILY, all, pools, machine_configs, build)
+    pool_settings::orphans(&SETTINGS_KIND, all, pools, machine_configs, build)
 }
 
 /// The MachineConfigs for a cluster that does not exist yet. The objects get the annotation
 /// [`MC_NAME_SUFFIX`](seaworthy_api::vocabulary::machineconfiguration::annotation::MC_NAME_SUFFIX) with an empty text.
-pub fn at_install(
+pub fn bootstrap_machine_configs(
     all: &[Arc<ContainerRuntimeConfig>],
     pools: &[Arc<MachineConfigPool>],
     machine_configs: &[Arc<MachineConfig>],
@@ -85,7 +86,12 @@ pub fn at_install(
     stores: AdditionalStores,
 ) -> Result<Vec<MachineConfig>, Refusal> {
     let contents = all.iter().map(|object| Ok((object.as_ref(), content(object, pools, machine_configs, stores)?)));
-    settings::at_install(&FAMILY, pools, build, &contents.collect::<Result<Vec<_>, Refusal>>()?)
+    pool_settings::bootstrap_machine_configs(
+        &SETTINGS_KIND,
+        pools,
+        build,
+        &contents.collect::<Result<Vec<_>, Refusal>>()?,
+    )
 }
 
 /// Checks an object, and says what it is for a pool.
@@ -94,7 +100,7 @@ fn content<'c>(
     pools: &'c [Arc<MachineConfigPool>],
     machine_configs: &'c [Arc<MachineConfig>],
     stores: AdditionalStores,
-) -> Result<Content<'c>, Refusal> {
+) -> Result<SettingsContent<'c>, Refusal> {
     validate::validate(&object.spec).map_err(Refusal::invalid)?;
     let invalid = |why: String| Refusal::new(GeneratorReason::Invalid, format!("Error: {why}"));
     let settings = &object.spec.container_runtime_config;
@@ -102,7 +108,7 @@ fn content<'c>(
     let files = move |pool: &MachineConfigPool| {
         let mut files = Vec::new();
         if storage::is_needed(settings, has_stores).map_err(invalid)? {
-            let is_ours = |machine_config: &MachineConfig| FAMILY.has_made(machine_config, pools);
+            let is_ours = |machine_config: &MachineConfig| SETTINGS_KIND.has_made(machine_config, pools);
             let base = source::file(pool, machine_configs, is_ours, STORAGE_CONF).map_err(|error| {
                 let message = format!("could not generate origin ContainerRuntime Configs: {error}");
                 Refusal::new(GeneratorReason::NoBase, message)
@@ -111,10 +117,10 @@ fn content<'c>(
             // Differs: upstream leaves the file out when it cannot be merged, and reports success.
             let changed = storage::changed(base, settings, has_stores)
                 .map_err(|why| Refusal::new(GeneratorReason::Conflict, format!("Error: {why}")))?;
-            files.push(File::new(STORAGE_CONF, changed));
+            files.push(GeneratedFile::new(STORAGE_CONF, changed));
         }
         files.extend(crio::drop_ins(settings, has_stores).map_err(invalid)?);
         Ok(files)
     };
-    Ok(Content { files: Box::new(files), notices: Vec::new() })
+    Ok(SettingsContent { files: Box::new(files), notices: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! `storage.conf`, changed in place: comments and keys that nobody here knows stay where they are.
+//! `storage.conf`, changed in place: comments and unknown keys stay where they are.
 
 use seaworthy_api::machineconfiguration::container_runtime_config::ContainerRuntimeConfiguration;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
@@ -35,7 +35,7 @@ pub(super) fn changed(
         text.parse().map_err(|error: toml_edit::TomlError| undecodable(error.to_string()))?;
     let options = table(document.as_table_mut(), "storage").and_then(|storage| table(storage, "options"));
     let options = options
-        .map_err(|key| format!("could not update container runtime config with new changes: {key} is no table"))?;
+        .map_err(|key| format!("could not update container runtime config with new changes: {key} is not a table"))?;
     if let Some(size) = &settings.overlay_size
         && validate::value(size, "overlaySize")? != 0
     {

@@ -1,4 +1,4 @@
-//! The kubelet's configuration file: a base, and the user's settings upon it.
+//! The kubelet's configuration file: a base, merged with the user's settings.
 
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ pub(super) fn set_tls(document: &mut Map<String, Value>, settings: &TlsSettings)
     }
 }
 
-/// Puts the user's settings upon a base, and brings what depends on each other into line.
+/// Merges the user's settings into a base, and adjusts settings that depend on each other.
 pub(super) fn overlaid(
     mut document: Map<String, Value>,
     overlay: &Map<String, Value>,
@@ -65,7 +65,7 @@ pub(super) fn overlaid(
             overlay.remove("systemReserved");
         }
     }
-    // Differs: upstream merges typed values and cannot tell `false`, `0`, `""` and `[]` from nothing, so it loses them.
+    // Differs: upstream merges typed values and cannot distinguish `false`, `0`, `""` and `[]` from absence, so it loses them.
     // Here whatever is there counts, and `null` takes away.
     for (key, value) in &overlay {
         merge(&mut document, key, value);
@@ -89,7 +89,7 @@ pub(super) fn overlaid(
     if !text(&document, "reservedSystemCPUs").is_empty() {
         document.remove("systemReservedCgroup");
         let mut entries = enforced(&document);
-        // Differs: `none` stands alone, and the kubelet does not start with anything beside it.
+        // Differs: `none` must be the only entry, and the kubelet does not start with any other beside it.
         if entries != ["none"] {
             entries.retain(|entry| !SYSTEM.contains(&entry.as_str()));
             if !entries.iter().any(|entry| entry == "pods") {

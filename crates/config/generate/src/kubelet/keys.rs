@@ -11,9 +11,9 @@ use seaworthy_ignition::node::quote;
 use seaworthy_ignition::spelling;
 use serde_json::Value;
 
-/// What stands under a key.
+/// The type of the value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum ValueType {
     Bool,
     Int,
     Number,
@@ -28,7 +28,7 @@ enum Shape {
 /// A level of the document.
 #[derive(Debug, Default)]
 struct Level {
-    leaves: BTreeMap<&'static str, Shape>,
+    leaves: BTreeMap<&'static str, ValueType>,
     objects: BTreeMap<&'static str, Level>,
     lists: BTreeMap<&'static str, Level>,
 }
@@ -45,12 +45,12 @@ pub(crate) struct Checked {
 static KEYS: LazyLock<Level> = LazyLock::new(|| {
     let mut root = Level::default();
     for line in include_str!("keys.txt").lines() {
-        let Some((path, shape)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else { continue };
+        let Some((path, value_type)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else { continue };
         let mut level = &mut root;
         let mut parts = path.split('.').peekable();
         while let Some(part) = parts.next() {
             if parts.peek().is_none() {
-                level.leaves.insert(part, shape_of(shape));
+                level.leaves.insert(part, value_type_of(value_type));
                 break;
             }
             level = match part.strip_suffix("[]") {
@@ -62,17 +62,17 @@ static KEYS: LazyLock<Level> = LazyLock::new(|| {
     root
 });
 
-fn shape_of(word: &str) -> Shape {
+fn value_type_of(word: &str) -> ValueType {
     match word {
-        "bool" => Shape::Bool,
-        "int" => Shape::Int,
-        "number" => Shape::Number,
-        "text" => Shape::Text,
-        "duration" => Shape::Duration,
-        "texts" => Shape::Texts,
-        "bools" => Shape::Bools,
-        "amounts" => Shape::Amounts,
-        _ => Shape::Any,
+        "bool" => ValueType::Bool,
+        "int" => ValueType::Int,
+        "number" => ValueType::Number,
+        "text" => ValueType::Text,
+        "duration" => ValueType::Duration,
+        "texts" => ValueType::Texts,
+        "bools" => ValueType::Bools,
+        "amounts" => ValueType::Amounts,
+        _ => ValueType::Any,
     }
 }
 
@@ -93,8 +93,8 @@ fn check_level(level: &Level, value: &Value, path: &Path, checked: &mut Checked)
     };
     for (key, value) in map {
         let path = path.clone().key(key);
-        if let Some(shape) = level.leaves.get(key.as_str()) {
-            if let Some(accepted) = shape.refuses(value) {
+        if let Some(value_type) = level.leaves.get(key.as_str()) {
+            if let Some(accepted) = value_type.refuses(value) {
                 checked.wrong.push(wrong(&path, value, accepted));
             }
         } else if let Some(below) = level.objects.get(key.as_str()) {
@@ -117,7 +117,7 @@ fn check_level(level: &Level, value: &Value, path: &Path, checked: &mut Checked)
     }
 }
 
-impl Shape {
+impl ValueType {
     /// What is accepted, if a value is not.
     fn refuses(self, value: &Value) -> Option<&'static str> {
         let are = |is: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(is));
@@ -125,18 +125,18 @@ impl Shape {
             value.as_object().is_some_and(|map| map.values().all(|value| is(value) || value.is_null()))
         };
         let (is_accepted, accepted) = match self {
-            Shape::Bool => (value.is_boolean(), "true or false, without quotes"),
-            Shape::Int => (value.is_i64(), "a whole number, without quotes"),
-            Shape::Number => (value.is_number(), "a number, without quotes"),
-            Shape::Text => (value.is_string(), "a text; quote it"),
-            Shape::Duration => (
+            ValueType::Bool => (value.is_boolean(), "true or false, without quotes"),
+            ValueType::Int => (value.is_i64(), "a whole number, without quotes"),
+            ValueType::Number => (value.is_number(), "a number, without quotes"),
+            ValueType::Text => (value.is_string(), "a text; quote it"),
+            ValueType::Duration => (
                 value.as_str().is_some_and(|text| nanoseconds(text).is_some()),
                 "a time such as \"10s\", \"5m\" or \"1h30m\"",
             ),
-            Shape::Texts => (are(Value::is_string), "a list of texts"),
-            Shape::Bools => (hold(Value::is_boolean), "an object whose values are true or false"),
-            Shape::Amounts => (hold(Value::is_string), "an object whose values are texts; quote them"),
-            Shape::Any => (true, ""),
+            ValueType::Texts => (are(Value::is_string), "a list of texts"),
+            ValueType::Bools => (hold(Value::is_boolean), "an object whose values are true or false"),
+            ValueType::Amounts => (hold(Value::is_string), "an object whose values are texts; quote them"),
+            ValueType::Any => (true, ""),
         };
         (!is_accepted && !value.is_null()).then_some(accepted)
     }
@@ -209,12 +209,12 @@ mod tests {
         assert!(lines.len() > 120);
         for line in lines {
             let (_, word) = line.split_once(' ').unwrap();
-            assert!(word == "any" || shape_of(word) != Shape::Any, "{line}");
+            assert!(word == "any" || value_type_of(word) != ValueType::Any, "{line}");
         }
     }
 
     #[test]
-    fn a_key_that_nobody_knows_is_named_with_the_one_that_was_meant() {
+    fn unknown_key_is_named_with_the_closest_known_one() {
         let checked = check(&json!({"maxPod": 5, "authentication": {"anonymus": {"enabled": false}}, "zzz": 1}));
         assert_eq!(
             checked.unknown,

@@ -2,12 +2,12 @@
 //!
 //! The kubelet's configuration file is written whole: what the pool's other MachineConfigs put there, with the TLS
 //! profile and the user's settings upon it. So of several objects for a pool the last one wins as a whole, and the
-//! others are told so in their status.
+//! others have that in their status.
 
+mod conflicts;
 mod document;
 mod keys;
 mod sizing;
-mod together;
 mod validate;
 mod values;
 
@@ -23,9 +23,9 @@ use seaworthy_api::vocabulary::seaworthy::annotation::KUBELET_CONFIG_PATH;
 use seaworthy_change::{Change, ObjectRef};
 
 use crate::conditions::Notice;
-use crate::envelope::{File, name_of};
-use crate::name::Scheme;
-use crate::settings::{self, Content, Decision, Family, Inputs, Refusal, Settings};
+use crate::generated::{GeneratedFile, name_of};
+use crate::name::NameScheme;
+use crate::pool_settings::{self, Decision, Inputs, PoolSettings, Refusal, SettingsContent, SettingsKind};
 use crate::{source, tls};
 
 pub use sizing::{LOGGING, SIZING};
@@ -34,23 +34,23 @@ pub use validate::is_control_plane;
 /// Where the kubelet reads its configuration.
 pub const KUBELET_CONF: &str = "/etc/kubernetes/kubelet.conf";
 
-/// A configuration file as it is written here: keys in order, without remarks. One that cannot be read stays as it is; whoever puts
-/// settings upon it says why not.
+/// A configuration file as it is written here: keys in order, without remarks. One that cannot be read stays as it is; merging
+/// settings into it reports why.
 pub fn as_written(content: &[u8]) -> Vec<u8> {
     document::read(content).map_or_else(|_| content.to_vec(), |document| document::write(document).into_bytes())
 }
 
 /// How the MachineConfigs are called.
-pub const SCHEME: Scheme = Scheme { word: "kubelet", noun: "kubelet config", legacy: &[] };
+pub const NAME_SCHEME: NameScheme = NameScheme { word: "kubelet", noun: "kubelet config", legacy: &[] };
 
-const FAMILY: Family = Family {
+const SETTINGS_KIND: SettingsKind = SettingsKind {
     kind: "KubeletConfig",
-    scheme: SCHEME,
+    scheme: NAME_SCHEME,
     no_pool: "could not find any MachineConfigPool set for KubeletConfig",
     no_name: "could not get kubelet config key",
 };
 
-impl Settings for KubeletConfig {
+impl PoolSettings for KubeletConfig {
     fn object_ref(&self) -> ObjectRef {
         ObjectRef::of(self)
     }
@@ -71,7 +71,7 @@ impl Settings for KubeletConfig {
 /// Decides about one KubeletConfig. `cluster_tls` is the TLS profile of the cluster, for those that name none.
 pub fn desired(inputs: &Inputs<'_, KubeletConfig>, cluster_tls: Option<&TlsSecurityProfile>) -> Decision {
     let content = content(inputs.object, inputs.pools, inputs.machine_configs, cluster_tls);
-    settings::decide(&FAMILY, inputs, content)
+    pool_settings::decide(&SETTINGS_KIND, inputs, content)
 }
 
 /// The MachineConfigs that objects left behind which are gone: to be deleted when no object is left to decide about.
@@ -81,12 +81,12 @@ pub fn orphans(
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
 ) -> Vec<Change> {
-    settings::orphans(&FAMILY, all, pools, machine_configs, build)
+    pool_settings::orphans(&SETTINGS_KIND, all, pools, machine_configs, build)
 }
 
 /// The MachineConfigs for a cluster that does not exist yet. The objects get the annotation
 /// [`MC_NAME_SUFFIX`](seaworthy_api::vocabulary::machineconfiguration::annotation::MC_NAME_SUFFIX) with an empty text.
-pub fn at_install(
+pub fn bootstrap_machine_configs(
     all: &[Arc<KubeletConfig>],
     pools: &[Arc<MachineConfigPool>],
     machine_configs: &[Arc<MachineConfig>],
@@ -95,7 +95,12 @@ pub fn at_install(
 ) -> Result<Vec<MachineConfig>, Refusal> {
     let contents =
         all.iter().map(|object| Ok((object.as_ref(), content(object, pools, machine_configs, cluster_tls)?)));
-    settings::at_install(&FAMILY, pools, build, &contents.collect::<Result<Vec<_>, Refusal>>()?)
+    pool_settings::bootstrap_machine_configs(
+        &SETTINGS_KIND,
+        pools,
+        build,
+        &contents.collect::<Result<Vec<_>, Refusal>>()?,
+    )
 }
 
 /// Whether a MachineConfig of this name was made by upstream from a kind that plain Kubernetes does not have (feature
@@ -111,7 +116,7 @@ fn content<'c>(
     pools: &'c [Arc<MachineConfigPool>],
     machine_configs: &'c [Arc<MachineConfig>],
     cluster_tls: Option<&'c TlsSecurityProfile>,
-) -> Result<Content<'c>, Refusal> {
+) -> Result<SettingsContent<'c>, Refusal> {
     let valid = validate::validate(&object.spec).map_err(Refusal::invalid)?;
     let profile = object.spec.tls_security_profile.as_ref().map(|profile| tls::settings(Some(profile)));
     let mut unknown = Vec::new();
@@ -140,7 +145,7 @@ fn content<'c>(
             let message = format!("could not get original kubelet config: {why}");
             Refusal::new(GeneratorReason::NoBase, message)
         };
-        let is_ours = |machine_config: &MachineConfig| FAMILY.has_made(machine_config, pools);
+        let is_ours = |machine_config: &MachineConfig| SETTINGS_KIND.has_made(machine_config, pools);
         let base = source::file(pool, machine_configs, is_ours, path).map_err(|error| no_base(error.to_string()))?;
         let mut base = match base {
             Some(bytes) => document::read(&bytes)
@@ -156,12 +161,12 @@ fn content<'c>(
         let conflict = |why: String| Refusal::new(GeneratorReason::Conflict, format!("Error: {why}"));
         let document = document::overlaid(base, &valid.overlay).map_err(conflict)?;
         validate::validate_merged(&document, &valid.overlay).map_err(Refusal::invalid)?;
-        let kubelet_conf = File::new(path, document::write(document));
+        let kubelet_conf = GeneratedFile::new(path, document::write(document));
         Ok([sizing::sizing(&object.spec), sizing::logging(&object.spec)]
             .into_iter()
             .flatten()
             .chain([kubelet_conf])
             .collect())
     };
-    Ok(Content { files: Box::new(files), notices })
+    Ok(SettingsContent { files: Box::new(files), notices })
 }

@@ -4,7 +4,7 @@ use seaworthy_api::machineconfiguration::KubeletConfigSpec;
 use serde_json::Value;
 
 use super::validate::SIZED;
-use crate::envelope::File;
+use crate::generated::GeneratedFile;
 
 /// The drop-in of the kubelet's unit that sets its log level.
 pub const LOGGING: &str = "/etc/systemd/system/kubelet.service.d/20-logging.conf";
@@ -12,13 +12,13 @@ pub const LOGGING: &str = "/etc/systemd/system/kubelet.service.d/20-logging.conf
 pub const SIZING: &str = "/etc/node-sizing-enabled.env";
 
 /// The drop-in for a log level.
-pub(super) fn logging(spec: &KubeletConfigSpec) -> Option<File> {
+pub(super) fn logging(spec: &KubeletConfigSpec) -> Option<GeneratedFile> {
     let level = spec.log_level?;
-    Some(File::new(LOGGING, format!("[Service]\nEnvironment=\"KUBELET_LOG_LEVEL={level}\"\n")))
+    Some(GeneratedFile::new(LOGGING, format!("[Service]\nEnvironment=\"KUBELET_LOG_LEVEL={level}\"\n")))
 }
 
 /// The sizing file, if the object has anything to say on it.
-pub(super) fn sizing(spec: &KubeletConfigSpec) -> Option<File> {
+pub(super) fn sizing(spec: &KubeletConfigSpec) -> Option<GeneratedFile> {
     let reserved = spec.kubelet_config.as_ref().and_then(|document| document.get("systemReserved"));
     let amount = |key: &str| reserved.and_then(|reserved| reserved.get(key)).and_then(Value::as_str);
     let amounts = SIZED.map(amount);
@@ -33,5 +33,5 @@ pub(super) fn sizing(spec: &KubeletConfigSpec) -> Option<File> {
         cpu.unwrap_or("500m"),
         storage.unwrap_or("1Gi"),
     );
-    Some(File::new(SIZING, content))
+    Some(GeneratedFile::new(SIZING, content))
 }

@@ -1,13 +1,13 @@
-//! What a KubeletConfig may say.
+//! Validation of a KubeletConfig.
 
 use seaworthy_api::machineconfiguration::{KubeletConfigSpec, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER, label};
 use serde_json::{Map, Value};
 
-use super::{keys, together, values};
-use crate::envelope::name_of;
+use super::{conflicts, keys, values};
+use crate::generated::name_of;
+use crate::pool_settings::FieldError;
 use crate::quantity;
-use crate::settings::Mistake;
 
 /// The group and version of the kubelet's configuration file.
 pub(super) const API_VERSION: &str = "kubelet.config.k8s.io/v1beta1";
@@ -31,7 +31,7 @@ const RESERVED: [(&[&str], &str); 6] = [
 
 /// A KubeletConfig that may be applied.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Valid {
+pub(super) struct ValidSettings {
     /// The user's settings, without those that are the platform's.
     pub(super) overlay: Map<String, Value>,
     /// Keys that the kubelet is not known to have.
@@ -39,24 +39,24 @@ pub(super) struct Valid {
 }
 
 /// Checks the object by itself: the first mistake, in the words of upstream where it has any.
-pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
+pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<ValidSettings, FieldError> {
     if let Some(level) = spec.log_level.filter(|level| !(0..=10).contains(level)) {
         let why = format!("KubeletConfig's LogLevel is not valid [0,10]: {level}");
-        return Err(Mistake::new("spec.logLevel", why));
+        return Err(FieldError::new("spec.logLevel", why));
     }
     let Some(document) = spec.kubelet_config.as_ref().filter(|document| !document.is_null()) else {
-        return Ok(Valid::default());
+        return Ok(ValidSettings::default());
     };
     let undecodable = |why: String| format!("KubeletConfig could not be unmarshalled, err: {why}");
     let checked = keys::check(document);
     if !checked.wrong.is_empty() {
-        return Err(Mistake::new(place_of_first(&checked.wrong), undecodable(checked.wrong.join("; "))));
+        return Err(FieldError::new(first_field_path(&checked.wrong), undecodable(checked.wrong.join("; "))));
     }
     let mut overlay = document.as_object().cloned().unwrap_or_default();
     for (key, accepted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         if let Some(found) = overlay.remove(key).filter(|found| found != accepted && !found.is_null()) {
             let why = undecodable(format!("{key}: found {found}; accepted is {accepted:?}, or nothing"));
-            return Err(Mistake::new(place(key), why));
+            return Err(FieldError::new(field_path(key), why));
         }
     }
     for (path, name) in RESERVED {
@@ -65,7 +65,7 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
         {
             let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
             let why = format!("KubeletConfiguration: {name} is not allowed to be set, but contains: {found}");
-            return Err(Mistake::new(place(&path.join(".")), why));
+            return Err(FieldError::new(field_path(&path.join(".")), why));
         }
     }
     // To take the whole away would take the platform's part away with it.
@@ -75,14 +75,14 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
     let reserved = overlay.get("systemReserved").and_then(Value::as_object);
     if reserved.is_some_and(|reserved| !reserved.is_empty()) && spec.auto_sizing_reserved == Some(true) {
         let why = "KubeletConfiguration: autoSizingReserved and systemdReserved cannot be set together";
-        return Err(Mistake::new("spec.autoSizingReserved", why));
+        return Err(FieldError::new("spec.autoSizingReserved", why));
     }
     for key in SIZED {
         // The sizing file is read by a shell: nothing but an amount may come into it.
         if let Some(amount) = reserved.and_then(|reserved| reserved.get(key)).and_then(Value::as_str) {
             quantity::value(amount).map_err(|error| {
                 let setting = format!("systemReserved.{key}");
-                Mistake::new(place(&setting), format!("KubeletConfiguration: {setting}: {error}"))
+                FieldError::new(field_path(&setting), format!("KubeletConfiguration: {setting}: {error}"))
             })?;
         }
     }
@@ -92,50 +92,50 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
     {
         let why =
             format!("KubeletConfiguration: systemReservedCgroup ({reserved}) must match systemCgroups ({system})");
-        return Err(Mistake::new(place("systemReservedCgroup"), why));
+        return Err(FieldError::new(field_path("systemReservedCgroup"), why));
     }
     startable(&values::refused(&overlay))?;
-    Ok(Valid { overlay, unknown: checked.unknown })
+    Ok(ValidSettings { overlay, unknown: checked.unknown })
 }
 
 /// Checks what the kubelet will read, which is the user's settings upon a base.
-pub(super) fn validate_merged(document: &Map<String, Value>, overlay: &Map<String, Value>) -> Result<(), Mistake> {
-    startable(&together::refused(document, overlay))
+pub(super) fn validate_merged(document: &Map<String, Value>, overlay: &Map<String, Value>) -> Result<(), FieldError> {
+    startable(&conflicts::refused(document, overlay))
 }
 
-/// Whether a kubelet starts: whether there is nothing that keeps it from it.
-fn startable(refused: &[String]) -> Result<(), Mistake> {
+/// Whether a kubelet would start: nothing was refused.
+fn startable(refused: &[String]) -> Result<(), FieldError> {
     if refused.is_empty() {
         return Ok(());
     }
     let why = format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; "));
-    Err(Mistake::new(place_of_first(refused), why))
+    Err(FieldError::new(first_field_path(refused), why))
 }
 
-/// Where a setting of the kubelet stands in the object.
-fn place(setting: &str) -> String {
+/// The path of a kubelet setting in the object.
+fn field_path(setting: &str) -> String {
     if setting.is_empty() { "spec.kubeletConfig".to_owned() } else { format!("spec.kubeletConfig.{setting}") }
 }
 
-/// Where the first of several mistakes stands: each begins with its setting and a colon.
-fn place_of_first(mistakes: &[String]) -> String {
-    place(mistakes.first().and_then(|first| first.split_once(": ")).map_or("", |(setting, _)| setting))
+/// The path of the first of several errors: each begins with its setting and a colon.
+fn first_field_path(field_errors: &[String]) -> String {
+    field_path(field_errors.first().and_then(|first| first.split_once(": ")).map_or("", |(setting, _)| setting))
 }
 
 /// Checks the object against a pool that it selects.
-pub(super) fn validate_for(spec: &KubeletConfigSpec, pool: &MachineConfigPool) -> Result<(), Mistake> {
+pub(super) fn validate_for(spec: &KubeletConfigSpec, pool: &MachineConfigPool) -> Result<(), FieldError> {
     let path = spec.kubelet_config.as_ref().and_then(|document| document.get("staticPodPath"));
     let name = name_of(&pool.metadata);
-    let mistake = |why: String| Err(Mistake::new(place("staticPodPath"), why));
+    let field_error = |why: String| Err(FieldError::new(field_path("staticPodPath"), why));
     match path {
         None => Ok(()),
-        Some(_) if is_control_plane(pool) => mistake(format!(
+        Some(_) if is_control_plane(pool) => field_error(format!(
             "KubeletConfiguration: staticPodPath is not allowed to be set for control plane pool {name:?}"
         )),
         Some(found) => match found.as_str() {
             Some("") => Ok(()),
             None if found.is_null() => Ok(()),
-            found => mistake(format!(
+            found => field_error(format!(
                 "KubeletConfiguration: staticPodPath must be empty for pool {name:?}, but contains: {}",
                 found.unwrap_or_default()
             )),
@@ -174,7 +174,7 @@ fn take(map: &mut Map<String, Value>, path: &[&str]) -> Option<Value> {
     }
 }
 
-/// Whether a value says nothing: what upstream's typed reading cannot tell from an absent one.
+/// Whether a value is empty: upstream's typed reading cannot distinguish it from an absent one.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::keys::nanoseconds;
 use crate::quantity::{self, QuantityError};
 
-/// Words that are accepted. An empty one stands for the default.
+/// Words that are accepted. An empty one means the default.
 const WORDS: [(&str, &[&str]); 10] = [
     ("authorization.mode", &["AlwaysAllow", "Webhook"]),
     ("configMapAndSecretChangeDetectionStrategy", &["Get", "Cache", "Watch"]),
@@ -61,8 +61,8 @@ const NUMBERS: [(&str, i64, i64); 24] = [
     ("tracing.samplingRatePerMillion", 0, 1_000_000),
 ];
 
-/// Where 0 stands for the default although it is no value of its own. The others of that kind are refused with a 0, because the kubelet
-/// tells it from nothing there.
+/// Settings where 0 means the default although it is not in the range. Elsewhere 0 is refused, because the kubelet distinguishes it
+/// from absence there.
 const ZERO_IS_DEFAULT: [&str; 2] = ["nodeLeaseDurationSeconds", "port"];
 
 const MILLISECOND: i64 = 1_000_000;
@@ -71,7 +71,7 @@ const SECOND: i64 = 1_000 * MILLISECOND;
 /// The least and the most that a time may be, in words too, and whether it may be 0.
 ///
 /// Some have feature gates. They are here as far as they are refused with the gate and without it; but a negative time for the shutdown
-/// passes where its gate is off, and nobody means anything by it there.
+/// passes where its gate is off, where it has no meaning.
 const TIMES: [(&str, i64, i64, bool, &str); 6] = [
     ("containerLogMonitorInterval", 3 * SECOND, i64::MAX, false, "at least 3s"),
     ("cpuCFSQuotaPeriod", MILLISECOND, SECOND, false, "1ms to 1s"),
@@ -169,8 +169,9 @@ fn numbers(overlay: &Map<String, Value>) -> Vec<String> {
     });
     let factor = overlay.get("memoryThrottlingFactor").and_then(Value::as_f64);
     let factor = factor.filter(|factor| *factor <= 0.0 || *factor > 1.0);
-    let told = factor.map(|found| format!("memoryThrottlingFactor: found {found}; accepted is more than 0, up to 1"));
-    wrong.chain(told).collect()
+    let reported =
+        factor.map(|found| format!("memoryThrottlingFactor: found {found}; accepted is more than 0, up to 1"));
+    wrong.chain(reported).collect()
 }
 
 fn times(overlay: &Map<String, Value>) -> Vec<String> {
@@ -194,13 +195,13 @@ fn reservations(overlay: &Map<String, Value>) -> Vec<String> {
 fn amounts(overlay: &Map<String, Value>, setting: &str, accepted: &[&str], wrong: Wrong) -> Vec<String> {
     let amounts = overlay.get(setting).and_then(Value::as_object).into_iter().flatten();
     // Null takes away what the base has.
-    let told = amounts.filter(|(_, amount)| !amount.is_null()).filter_map(|(name, amount)| {
+    let reported = amounts.filter(|(_, amount)| !amount.is_null()).filter_map(|(name, amount)| {
         if !accepted.contains(&name.as_str()) {
             return Some(format!("{setting}: found {name:?}; accepted are {}", accepted.join(", ")));
         }
         amount.as_str().and_then(wrong).map(|why| format!("{setting}[{name:?}]: {why}"))
     });
-    told.collect()
+    reported.collect()
 }
 
 fn lists(overlay: &Map<String, Value>) -> Vec<String> {
@@ -224,7 +225,7 @@ fn lists(overlay: &Map<String, Value>) -> Vec<String> {
 }
 
 fn others(overlay: &Map<String, Value>) -> Vec<String> {
-    // A negative one stands for no limit.
+    // A negative one means no limit.
     let size = text(overlay, "containerLogMaxSize").and_then(|size| amount(size).err());
     let size = size.map(|why| format!("containerLogMaxSize: {why}"));
     let cpus = text(overlay, "reservedSystemCPUs").filter(|cpus| !are_cpus(cpus));
@@ -239,7 +240,7 @@ fn others(overlay: &Map<String, Value>) -> Vec<String> {
     [size, cpus, logs].into_iter().flatten().collect()
 }
 
-/// What stands at a path.
+/// The value at a path.
 fn at<'d>(document: &'d Map<String, Value>, path: &str) -> Option<&'d Value> {
     let mut parts = path.split('.');
     let first = document.get(parts.next()?)?;
@@ -386,10 +387,13 @@ mod tests {
     #[case::cpus_open(json!({"reservedSystemCPUs": "0-"}), "reservedSystemCPUs: found \"0-\"")]
     #[case::logs(json!({"podLogsDir": "var/log/pods"}), "podLogsDir: found \"var/log/pods\"; accepted is an absolute path")]
     #[case::long_logs(json!({"podLogsDir": "/var/log/pods/"}), "podLogsDir: found \"/var/log/pods/\"")]
-    fn value_that_no_kubelet_starts_with_is_told_with_what_is_accepted(#[case] document: Value, #[case] told: &str) {
+    fn value_that_no_kubelet_starts_with_is_reported_with_what_is_accepted(
+        #[case] document: Value,
+        #[case] reported: &str,
+    ) {
         let wrong = of(document);
         assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert!(wrong[0].contains(told), "{wrong:?}");
+        assert!(wrong[0].contains(reported), "{wrong:?}");
     }
 
     #[rstest]

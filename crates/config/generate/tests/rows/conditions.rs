@@ -5,67 +5,67 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::StatusCondition;
 use seaworthy_api::vocabulary::machineconfiguration::GeneratorReason;
-use seaworthy_generate::conditions::{Outcome, recorded, without_derived};
+use seaworthy_generate::conditions::{SettingsOutcome, with_outcome, without_derived};
 use serde_json::json;
 
 fn at(second: i64) -> Time {
     Time(Timestamp::from_second(second).unwrap())
 }
 
-fn failure(message: &str) -> Outcome {
-    Outcome::failure(GeneratorReason::Invalid, message)
+fn failure(message: &str) -> SettingsOutcome {
+    SettingsOutcome::failure(GeneratorReason::Invalid, message)
 }
 
 /// Type, status, message and second.
-fn told(conditions: &[StatusCondition]) -> Vec<(&str, &str, &str, i64)> {
+fn reported(conditions: &[StatusCondition]) -> Vec<(&str, &str, &str, i64)> {
     let text = |text: &'_ Option<String>| -> &'_ str { Box::leak(text.clone().unwrap().into_boxed_str()) };
     let seconds = |condition: &StatusCondition| condition.last_transition_time.as_ref().unwrap().0.as_second();
     conditions.iter().map(|c| (text(&c.type_), text(&c.status), text(&c.message), seconds(c))).collect()
 }
 
 #[rstest]
-#[case::kc_37(Outcome::success(), "True", "Success")]
+#[case::kc_37(SettingsOutcome::success(), "True", "Success")]
 #[case::kc_38(failure("Error: it broke"), "False", "Error: it broke")]
 #[case::kc_39(failure("could not find MachineConfig: x"), "False", "could not find MachineConfig: x")]
-fn an_outcome_is_a_condition(#[case] outcome: Outcome, #[case] status: &str, #[case] message: &str) {
-    assert_eq!(told(&[outcome.accepted(&at(1))]), [("Accepted", status, message, 1)]);
+fn an_outcome_is_a_condition(#[case] outcome: SettingsOutcome, #[case] status: &str, #[case] message: &str) {
+    assert_eq!(reported(&[outcome.accepted(&at(1))]), [("Accepted", status, message, 1)]);
 }
 
 #[rstest]
-#[case::kc_40_accepted(Outcome::success(), "Success")]
+#[case::kc_40_accepted(SettingsOutcome::success(), "Success")]
 #[case::kc_40_refused(failure("no"), "Failure")]
-fn an_outcome_has_a_twin_of_older_releases(#[case] outcome: Outcome, #[case] kind: &str) {
+fn an_outcome_has_a_twin_of_older_releases(#[case] outcome: SettingsOutcome, #[case] kind: &str) {
     let twin = outcome.legacy(&at(1));
-    assert_eq!(told(&[twin]), [(kind, "True", outcome.message.as_str(), 1)]);
+    assert_eq!(reported(&[twin]), [(kind, "True", outcome.message.as_str(), 1)]);
 }
 
 #[rstest]
 #[case::error(failure("Error: bad"), "Failure", "Error: bad")]
 #[case::error_with_format(failure("could not find MachineConfig: x"), "Failure", "could not find MachineConfig: x")]
-#[case::success(Outcome::success(), "Success", "Success")]
-#[case::success_with_text(Outcome { message: "done twice".into(), ..Outcome::success() }, "Success", "done twice")]
+#[case::success(SettingsOutcome::success(), "Success", "Success")]
+#[case::success_with_text(SettingsOutcome { message: "done twice".into(), ..SettingsOutcome::success() }, "Success", "done twice")]
 fn cr_39_the_last_condition_is_success_or_failure_and_always_true(
-    #[case] outcome: Outcome,
+    #[case] outcome: SettingsOutcome,
     #[case] kind: &str,
     #[case] message: &str,
 ) {
-    let conditions = recorded(&[], &outcome, &[], &at(1));
-    assert_eq!(told(&conditions).last(), Some(&(kind, "True", message, 1)));
+    let conditions = with_outcome(&[], &outcome, &[], &at(1));
+    assert_eq!(reported(&conditions).last(), Some(&(kind, "True", message, 1)));
 }
 
 #[test]
 fn kc_41_the_first_outcome_is_one_entry() {
-    let conditions = recorded(&[], &Outcome::success(), &[], &at(1));
-    assert_eq!(told(&conditions), [("Accepted", "True", "Success", 1), ("Success", "True", "Success", 1)]);
+    let conditions = with_outcome(&[], &SettingsOutcome::success(), &[], &at(1));
+    assert_eq!(reported(&conditions), [("Accepted", "True", "Success", 1), ("Success", "True", "Success", 1)]);
 }
 
 #[test]
 fn kc_42_the_same_outcome_again_changes_its_time_only() {
-    let mut conditions = recorded(&[], &failure("no"), &[], &at(1));
-    conditions = recorded(&conditions, &Outcome::success(), &[], &at(2));
-    conditions = recorded(&conditions, &Outcome::success(), &[], &at(3));
+    let mut conditions = with_outcome(&[], &failure("no"), &[], &at(1));
+    conditions = with_outcome(&conditions, &SettingsOutcome::success(), &[], &at(2));
+    conditions = with_outcome(&conditions, &SettingsOutcome::success(), &[], &at(3));
     assert_eq!(
-        told(&without_derived(&conditions)),
+        reported(&without_derived(&conditions)),
         [("Accepted", "False", "no", 1), ("Accepted", "True", "Success", 3)]
     );
 }
@@ -74,11 +74,11 @@ fn kc_42_the_same_outcome_again_changes_its_time_only() {
 fn kc_43_the_oldest_of_three_goes() {
     let mut conditions = Vec::new();
     for (second, message) in ["a", "b", "c", "d"].into_iter().enumerate() {
-        conditions = recorded(&conditions, &failure(message), &[], &at(second as i64));
+        conditions = with_outcome(&conditions, &failure(message), &[], &at(second as i64));
     }
-    let told = told(&conditions);
-    assert_eq!(told.iter().map(|entry| entry.2).collect::<Vec<_>>(), ["b", "c", "d", "d"]);
-    assert_eq!(told.last().unwrap().0, "Failure");
+    let reported = reported(&conditions);
+    assert_eq!(reported.iter().map(|entry| entry.2).collect::<Vec<_>>(), ["b", "c", "d", "d"]);
+    assert_eq!(reported.last().unwrap().0, "Failure");
 }
 
 #[test]

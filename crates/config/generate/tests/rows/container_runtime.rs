@@ -264,7 +264,7 @@ fn cr_36_an_older_object_without_annotation_keeps_its_machine_config() {
 }
 
 #[test]
-fn cr_37_an_upgrade_takes_away_what_nobody_has_and_nothing_else() {
+fn cr_37_upgrade_deletes_orphans_and_nothing_else() {
     let mut cluster = Runtimes::new();
     cluster.create("a", built_in("master"), json!({"pidsLimit": 100}));
     cluster.edit("a", |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, "1"));
@@ -284,7 +284,7 @@ fn cr_38_what_was_made_before_the_cluster_is_taken_over() {
     let install = |cluster: &Runtimes| {
         let all: Vec<_> = cluster.objects.values().cloned().map(Arc::new).collect();
         let configs: Vec<_> = cluster.machine_configs.values().cloned().collect();
-        container_runtime::at_install(&all, &cluster.pools, &configs, BUILD, AdditionalStores::Allowed)
+        container_runtime::bootstrap_machine_configs(&all, &cluster.pools, &configs, BUILD, AdditionalStores::Allowed)
     };
     install(&cluster).unwrap().into_iter().for_each(|made| cluster.put(made));
     assert_eq!(cluster.generated(), [MASTER]);
@@ -357,7 +357,7 @@ fn cr_49_keys_and_comments_of_the_base_stay() {
 #[rstest]
 #[case("  \n", "original Container Runtime config is empty")]
 #[case("[storage\n", "could not decode original Container Runtime config: ")]
-#[case("storage = 1\n", "could not update container runtime config with new changes: storage is no table")]
+#[case("storage = 1\n", "could not update container runtime config with new changes: storage is not a table")]
 fn a_base_that_cannot_be_changed_is_a_failure(#[case] base: &str, #[case] expected: &str) {
     let mut cluster = Runtimes::new();
     cluster.put_files("worker", "50-mine", &[(STORAGE_CONF, base)]);
@@ -411,9 +411,9 @@ fn cr_53_a_label_put_on_later_takes_effect_at_once() {
     let mut cluster = Runtimes::new();
     cluster.create("set-pids-limit", labelled("custom-crio"), json!({"pidsLimit": 2048}));
     cluster.sync("set-pids-limit");
-    let said = cluster.failure("set-pids-limit");
+    let reported = cluster.failure("set-pids-limit");
     let begin = "Error: could not find any MachineConfigPool set for ContainerRuntimeConfig set-pids-limit; ";
-    assert!(said.starts_with(begin) && said.contains("no pool has the label custom-crio"), "{said}");
+    assert!(reported.starts_with(begin) && reported.contains("no pool has the label custom-crio"), "{reported}");
     cluster.label("worker", "custom-crio");
     assert_eq!(done(&cluster.sync("set-pids-limit")).0, [WORKER]);
     cluster.assert_success("set-pids-limit");
@@ -427,10 +427,10 @@ fn drop_ins_of_several_objects_stand_beside_each_other_and_storage_does_not() {
     cluster.settle();
     assert!(cluster.rendered("worker", &drop_in("pidsLimit")).is_some());
     assert!(cluster.rendered("worker", &drop_in("logLevel")).is_some());
-    let told = &cluster.conditions("a")[1];
-    assert_eq!(told.type_.as_deref(), Some("Overridden"));
+    let reported = &cluster.conditions("a")[1];
+    assert_eq!(reported.type_.as_deref(), Some("Overridden"));
     assert_eq!(
-        told.message.as_deref(),
+        reported.message.as_deref(),
         Some(
             "pool worker: /etc/containers/storage.conf comes from 99-worker-generated-containerruntime-1 of ContainerRuntimeConfig b"
         )

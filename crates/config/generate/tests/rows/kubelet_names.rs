@@ -59,7 +59,7 @@ fn kc_25_an_older_object_without_annotation_keeps_its_machine_config() {
 }
 
 #[test]
-fn kc_26_an_upgrade_takes_away_what_nobody_has_and_nothing_else() {
+fn kc_26_upgrade_deletes_orphans_and_nothing_else() {
     let mut cluster = Kubelets::new();
     cluster.create("a", built_in("master"), settings(1));
     cluster.edit("a", |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, "1"));
@@ -115,7 +115,7 @@ fn a_machine_config_named_after_the_pools_uid_is_adopted() {
 }
 
 #[test]
-fn a_number_that_somebody_has_in_a_new_pool_is_not_taken_from_them() {
+fn number_that_another_object_has_in_a_new_pool_stays_with_it() {
     let mut cluster = Kubelets::new();
     cluster.create("a", labelled("tuned"), settings(1));
     cluster.label("worker", "tuned");
@@ -134,7 +134,7 @@ fn a_number_that_somebody_has_in_a_new_pool_is_not_taken_from_them() {
 }
 
 #[test]
-fn an_object_copied_with_its_annotation_and_finalizer_harms_nobody() {
+fn object_copied_with_its_annotation_and_finalizer_harms_no_other() {
     let mut cluster = Kubelets::new();
     cluster.create("a", built_in("worker"), settings(1));
     cluster.settle();
@@ -168,7 +168,7 @@ fn a_copy_that_is_deleted_at_once_takes_nothing_with_it() {
 }
 
 #[test]
-fn two_objects_with_one_number_are_told_apart_before_either_is_carried_out() {
+fn two_objects_with_one_number_get_different_names_before_either_is_written() {
     let mut cluster = Kubelets::new();
     for name in ["a", "b"] {
         cluster.create(name, built_in("worker"), settings(1));
@@ -195,10 +195,12 @@ fn a_suffix_that_makes_no_name_is_refused() {
     );
 }
 
-fn at_install(cluster: &Kubelets) -> Result<Vec<seaworthy_api::machineconfiguration::MachineConfig>, String> {
+fn bootstrap_machine_configs(
+    cluster: &Kubelets,
+) -> Result<Vec<seaworthy_api::machineconfiguration::MachineConfig>, String> {
     let all: Vec<_> = cluster.objects.values().cloned().map(Arc::new).collect();
     let configs: Vec<_> = cluster.machine_configs.values().cloned().collect();
-    kubelet::at_install(&all, &cluster.pools, &configs, BUILD, None).map_err(|refusal| refusal.message)
+    kubelet::bootstrap_machine_configs(&all, &cluster.pools, &configs, BUILD, None).map_err(|refusal| refusal.message)
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn kc_45_before_there_is_a_cluster_each_pool_takes_one_object() {
     cluster.create("m", built_in("master"), settings(100));
     cluster.create("w", built_in("worker"), settings(100));
     cluster.create("c", pools(&["custom"]), settings(100));
-    let made = at_install(&cluster).unwrap();
+    let made = bootstrap_machine_configs(&cluster).unwrap();
     let names: Vec<&str> = made.iter().map(|made| made.metadata.name.as_deref().unwrap()).collect();
     assert_eq!(names, ["99-custom-generated-kubelet", "99-master-generated-kubelet", "99-worker-generated-kubelet"]);
     for made in &made {
@@ -223,7 +225,7 @@ fn kc_46_before_there_is_a_cluster_two_objects_for_a_pool_are_refused() {
     let mut cluster = Kubelets::new();
     cluster.create("a", built_in("master"), settings(1));
     cluster.create("b", built_in("master"), settings(2));
-    let message = at_install(&cluster).unwrap_err();
+    let message = bootstrap_machine_configs(&cluster).unwrap_err();
     assert!(message.contains("pool master") && message.contains("a single manifest"), "{message}");
 }
 
@@ -232,7 +234,7 @@ fn kc_47_what_was_made_before_the_cluster_is_taken_over() {
     let mut cluster = Kubelets::new();
     cluster.create("a", built_in("master"), settings(1));
     cluster.edit("a", |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, ""));
-    let made = at_install(&cluster).unwrap();
+    let made = bootstrap_machine_configs(&cluster).unwrap();
     made.into_iter().for_each(|made| cluster.put(made));
     cluster.create("b", built_in("master"), settings(2));
     cluster.settle();

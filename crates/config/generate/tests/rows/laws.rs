@@ -1,4 +1,4 @@
-//! What holds for every history of objects, pools and hands in between.
+//! Laws: what holds for every history of objects, pools and users' edits in between.
 
 use proptest::prelude::*;
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, Kind, pools};
 
-/// Something that somebody does.
+/// Something that a user does.
 #[derive(Debug, Clone)]
 enum Act {
     Create { object: usize, pools: Vec<usize>, value: i64 },
@@ -205,7 +205,7 @@ proptest! {
         converges::<ContainerRuntimeConfig>(&acts)?;
     }
 
-    /// Precedence is the order of creation, whoever is looked at first.
+    /// Precedence is the order of creation, whichever object is decided first.
     #[test]
     fn numbers_follow_the_order_of_creation(order in Just((0..8usize).collect::<Vec<_>>()).prop_shuffle()) {
         let mut cluster = cluster::<ContainerRuntimeConfig>();

@@ -15,7 +15,7 @@ use seaworthy_change::memory::merge;
 use seaworthy_change::{Action, Change};
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::container_runtime::{self, AdditionalStores};
-use seaworthy_generate::{Decision, Inputs, Settings, kubelet};
+use seaworthy_generate::{Decision, Inputs, PoolSettings, kubelet};
 use seaworthy_ignition::Node;
 use seaworthy_ignition::data_url;
 use seaworthy_render::{Context, MachineConfig as Input, Pool, prepare, render};
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 pub const BUILD: &str = "build-1";
 
 /// A kind that can be decided about.
-pub trait Kind: Settings + Clone + serde::de::DeserializeOwned {
+pub trait Kind: PoolSettings + Clone + serde::de::DeserializeOwned {
     const KIND: &'static str;
     fn meta(&mut self) -> &mut ObjectMeta;
     fn set_status(&mut self, status: SettingsStatus);
@@ -154,7 +154,7 @@ impl<K: Kind> Cluster<K> {
         })));
     }
 
-    /// A MachineConfig as another build of the controller has left it, owned by an object or by nobody.
+    /// A MachineConfig as another build of the controller has left it, owned by an object or by none.
     pub fn put_generated(&mut self, role: &str, name: &str, build: &str, owner: Option<&str>) {
         let owners: Vec<Value> = owner
             .map(|owner| {

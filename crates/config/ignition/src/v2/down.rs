@@ -1,4 +1,4 @@
-//! From spec 3.2 down to spec 2.2, for machines whose first boot speaks nothing newer.
+//! Down-conversion from spec 3.2 to spec 2.2, for machines whose first boot supports nothing newer.
 
 use std::borrow::Cow;
 
@@ -40,13 +40,14 @@ pub(crate) fn from_v3<'t>(mut config: Node<'t>) -> Node<'t> {
         out.set("systemd", systemd);
     }
     let mut config = Node { value: Value::Map(out), origin };
-    // Differs: upstream writes an owner of which nothing is set as `{}`, because it has a pointer to it; it reads the same.
+    // Differs: upstream writes an owner of which nothing is set as `{}`, because it has a pointer to it; it reads the
+    // same.
     crate::shape::prune(&mut config);
     config
 }
 
-/// Differs: the empty source of a replacement stays, because without it the replacement would be gone; upstream writes `{}`,
-/// which reads the same.
+/// Differs: the empty source of a replacement stays, because without it the replacement would be gone; upstream writes
+/// `{}`, which reads the same.
 fn ignition_section<'t>(mut section: Node<'t>) -> Node<'t> {
     let Some(map) = section.as_map_mut() else {
         return section;

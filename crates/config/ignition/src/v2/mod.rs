@@ -1,17 +1,17 @@
-//! Spec 2.0 to 2.2: the shape of such configs, and the way up to 3.x and down to 2.2.
+//! Spec 2.0 to 2.2: schema, validation, and conversion to and from 3.x.
 
 mod down;
 mod passwd;
-mod refuse;
 mod schema;
 mod source;
 mod storage;
 mod systemd;
+mod unsupported;
 mod up;
 mod validate;
 
 pub(crate) use down::from_v3;
-pub(crate) use refuse::refuse;
+pub(crate) use unsupported::report_unsupported;
 pub(crate) use up::to_v3;
 
 use crate::node::{Node, Value};

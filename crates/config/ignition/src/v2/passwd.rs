@@ -1,19 +1,19 @@
-//! Users and groups of spec 2.x on the way to spec 3.0.
+//! Up-conversion of users and groups from spec 2.x to spec 3.0.
 
 use std::collections::HashSet;
 
-use super::up::Up;
+use super::up::UpConversion;
 use super::{USER_ZEROES, unset_zeroes};
 use crate::node::{Map, Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::version::Version;
 
-impl<'t> Up<'_> {
+impl<'t> UpConversion<'_> {
     pub(super) fn passwd(&mut self, mut section: Node<'t>) -> Node<'t> {
-        let place = Place::ROOT.key("passwd");
+        let place = PathRef::ROOT.key("passwd");
         if let Some(users) = section.take("users") {
             let origin = users.origin;
-            let user = self.one_user(users.into_list(), &place.key("users"));
+            let user = self.merge_core_users(users.into_list(), &place.key("users"));
             section.set("users", Node::list_at(user.into_iter().collect(), origin));
         }
         section.list_of_mut("groups").iter_mut().for_each(|group| unset_zeroes(group, &["passwordHash", "system"]));
@@ -21,7 +21,7 @@ impl<'t> Up<'_> {
     }
 
     /// All entries of `core` become the last one, with the keys of all.
-    fn one_user(&mut self, users: Vec<Node<'t>>, place: &Place<'_>) -> Option<Node<'t>> {
+    fn merge_core_users(&mut self, users: Vec<Node<'t>>, place: &PathRef<'_>) -> Option<Node<'t>> {
         for (index, user) in users.iter().enumerate() {
             if user.text_of("name") != "core" {
                 let message = format!(
@@ -73,7 +73,7 @@ impl<'t> Up<'_> {
         map.remove("create");
         unset_zeroes(&mut user, &USER_ZEROES);
         if self.version == Version::V2_0 {
-            // 2.0.0 cannot tell an empty hash from none.
+            // 2.0.0 does not distinguish an empty hash from none.
             unset_zeroes(&mut user, &["passwordHash"]);
         }
         Some(user)

@@ -1,4 +1,4 @@
-//! Sources of spec 2.0.0, which are URLs rather than texts: they are taken apart when read and put together again.
+//! Sources of spec 2.0.0, which are URLs rather than texts: they are parsed when read and serialized again.
 //!
 //! Compat: a rendered name depends on the result, so it is written the way Go's `net/url` writes a URL. Later versions
 //! keep the text as it is.
@@ -75,7 +75,7 @@ fn hierarchy(rest: &str, scheme: &str, out: &mut String) {
     out.push_str(&part(path, "$&+,/:;=@"));
 }
 
-/// A path or a fragment: as it stands when every character may stand there, otherwise escaped anew.
+/// A path or a fragment: unchanged when every character is valid there, otherwise escaped again.
 fn part<'t>(text: &'t str, plain: &str) -> Cow<'t, str> {
     let may_stand = |c: char| is_unreserved(c) || plain.contains(c) || "!$&'()*+,;=:@[]%".contains(c);
     if text.chars().all(may_stand) {

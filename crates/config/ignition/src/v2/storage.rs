@@ -1,17 +1,17 @@
-//! Disks, filesystems, files, directories and links of spec 2.x on the way to spec 3.0.
+//! Up-conversion of disks, filesystems, files, directories and links from spec 2.x to spec 3.0.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::unset_zeroes;
-use super::up::{Up, set_source};
+use super::up::{UpConversion, set_source};
 use crate::node::{Map, Node, Value, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::version::Version;
 
-impl<'t> Up<'_> {
+impl<'t> UpConversion<'_> {
     pub(super) fn storage(&mut self, mut section: Node<'t>) -> Node<'t> {
-        let place = Place::ROOT.key("storage");
+        let place = PathRef::ROOT.key("storage");
         self.disks(&section, &place);
         self.filesystems(&mut section, &place);
         if let Some(files) = section.take("files") {
@@ -41,7 +41,7 @@ impl<'t> Up<'_> {
         section
     }
 
-    fn disks(&mut self, section: &Node<'t>, place: &Place<'_>) {
+    fn disks(&mut self, section: &Node<'t>, place: &PathRef<'_>) {
         for (index, disk) in section.list_of("disks").iter().enumerate() {
             if let Some(partitions) = disk.get("partitions") {
                 let message = "partitions of a 2.x config count in sectors, which version 3 does not know; write a \
@@ -56,7 +56,7 @@ impl<'t> Up<'_> {
         }
     }
 
-    fn filesystems(&mut self, section: &mut Node<'t>, place: &Place<'_>) {
+    fn filesystems(&mut self, section: &mut Node<'t>, place: &PathRef<'_>) {
         for (index, filesystem) in section.list_of("filesystems").iter().enumerate() {
             let name = filesystem.text_of("name");
             let here = place.key("filesystems");
@@ -80,7 +80,7 @@ impl<'t> Up<'_> {
         section.take("filesystems");
     }
 
-    fn files(&mut self, files: Node<'t>, place: &Place<'_>) -> Node<'t> {
+    fn files(&mut self, files: Node<'t>, place: &PathRef<'_>) -> Node<'t> {
         let origin = files.origin;
         let place = place.key("files");
         let mut seen = HashSet::new();
@@ -99,7 +99,7 @@ impl<'t> Up<'_> {
         Node::list_at(out, origin)
     }
 
-    fn file(&mut self, file: &mut Node<'t>, place: &Place<'_>) {
+    fn file(&mut self, file: &mut Node<'t>, place: &PathRef<'_>) {
         self.node(file, place);
         let origin = file.origin;
         let is_first = self.version == Version::V2_0;
@@ -115,7 +115,7 @@ impl<'t> Up<'_> {
                 map.set("append", Node::list_at(vec![contents], append.origin));
             }
             None => {
-                // Version 2 writes over what is there unless told otherwise; version 3 does not.
+                // Version 2 overwrites existing files by default; version 3 does not.
                 if map.get("overwrite").is_none() {
                     map.set("overwrite", Node { value: Value::Bool(true), origin });
                 }
@@ -126,7 +126,7 @@ impl<'t> Up<'_> {
             map.set("mode", Node { value: Value::Int(0), origin });
         }
         if is_first {
-            // 2.0.0 knows no "unset" for owners either: a file belongs to root when nothing is said.
+            // 2.0.0 knows no "unset" for owners either: a file belongs to root when no owner is set.
             for owner in ["user", "group"] {
                 if map.get(owner).and_then(|owner| owner.get("id")).is_none() {
                     let id = Node { value: Value::Int(0), origin };
@@ -137,7 +137,7 @@ impl<'t> Up<'_> {
     }
 
     /// What files, directories and links have in common.
-    fn node(&mut self, node: &mut Node<'t>, place: &Place<'_>) {
+    fn node(&mut self, node: &mut Node<'t>, place: &PathRef<'_>) {
         if let Some(filesystem) = node.get("filesystem")
             && !matches!(filesystem.as_str(), Some("" | "root"))
         {
@@ -170,7 +170,7 @@ impl<'t> Up<'_> {
     ///
     /// Compat: the converter compares texts, so a link `/a` refuses `/ab/c` as well. Such a config never reached a
     /// machine, and the way out is a version 3 config, so the message says so.
-    fn prefixes(&mut self, section: &Node<'t>, place: &Place<'_>) {
+    fn prefixes(&mut self, section: &Node<'t>, place: &PathRef<'_>) {
         let mut links: Vec<(&str, &Node<'t>)> = section
             .list_of("links")
             .iter()
@@ -178,8 +178,8 @@ impl<'t> Up<'_> {
             .filter(|(path, _)| !path.is_empty())
             .collect();
         links.sort_by_key(|(path, _)| *path);
-        // Of links that begin with one another only the shortest is named, so the others need not be there. Then at most
-        // one of those that are left begins a path: the last that does not sort behind it.
+        // Of links that begin with one another only the shortest is named, so the others need not be there. Then at
+        // most one of those that are left begins a path: the last that does not sort behind it.
         links.dedup_by(|(longer, _), (shorter, _)| longer.starts_with(*shorter));
         for list in ["files", "directories", "links"] {
             for (index, node) in section.list_of(list).iter().enumerate() {

@@ -1,20 +1,20 @@
-//! Units of spec 2.x on the way to spec 3.0.
+//! Up-conversion of units from spec 2.x to spec 3.0.
 
 use std::collections::{HashMap, HashSet};
 
 use super::unset_zeroes;
-use super::up::Up;
+use super::up::UpConversion;
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 
-impl<'t> Up<'_> {
+impl<'t> UpConversion<'_> {
     pub(super) fn systemd(&mut self, mut section: Node<'t>) -> Node<'t> {
         let Some(units) = section.take("units") else {
             return section;
         };
         let origin = units.origin;
         let mut out: Vec<Node<'t>> = Vec::new();
-        // Where a unit stands, and, as soon as an earlier one gives some, the drop-ins that it has.
+        // The position of a unit, and, as soon as an earlier one gives some, the drop-ins that it has.
         let mut places: HashMap<String, (usize, Option<HashSet<String>>)> = HashMap::new();
         // From the end: the last unit of a name stays, earlier ones give the drop-ins that it lacks.
         for (index, mut unit) in units.into_list().into_iter().enumerate().rev() {
@@ -29,7 +29,7 @@ impl<'t> Up<'_> {
             if !lost.is_empty() {
                 let message =
                     format!("unit {} is given again below: {} of this one is dropped", quote(&name), lost.join(", "));
-                let place = Place::ROOT.key("systemd");
+                let place = PathRef::ROOT.key("systemd");
                 self.report.warn(&place.key("units").index(index), &unit, "v2-dropped", message);
             }
             let Some(dropins) = unit.take("dropins") else {

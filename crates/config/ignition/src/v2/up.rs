@@ -1,6 +1,6 @@
-//! From spec 2.x to spec 3.0, with everything that the way changes or loses said out loud.
+//! Up-conversion from spec 2.x to spec 3.0, with a warning for everything that it changes or loses.
 //!
-//! Compat: the result is what the machine-config operator makes of such a config (machineconfig.md, 3.6), list order
+//! Compat: the result is what the machine-config operator makes of such a config (coreos/ign-converter), list order
 //! included, because the rendered name depends on it. The reversed lists come from its removal of duplicates, which
 //! walks from the end.
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::schema;
 use super::source::rewritten;
 use crate::node::{Node, Value};
-use crate::problem::{Place, Report};
+use crate::problem::{PathRef, Report};
 use crate::shape;
 use crate::validate::{Check, walk};
 use crate::version::Version;
@@ -22,12 +22,12 @@ pub(crate) fn to_v3<'t>(config: &'t Node<'_>, version: Version, report: &mut Rep
         rewrite_sources(&mut config);
     }
     let mut check = Check::with(version, std::mem::take(report));
-    walk(&config, &schema::CONFIG, &Place::ROOT, &mut check);
+    walk(&config, &schema::CONFIG, &PathRef::ROOT, &mut check);
     *report = check.report;
-    let mut up = Up { version, report };
+    let mut up = UpConversion { version, report };
     let networkd = config.take("networkd");
     if let Some(units) = networkd.as_ref().and_then(|networkd| networkd.get("units")) {
-        let place = Place::ROOT.key("networkd");
+        let place = PathRef::ROOT.key("networkd");
         let message = "networkd units cannot be converted to version 3; write them as files below /etc/systemd/network";
         up.report.error(&place.key("units"), units, "v2-networkd", message);
     }
@@ -44,7 +44,7 @@ pub(crate) fn to_v3<'t>(config: &'t Node<'_>, version: Version, report: &mut Rep
 }
 
 /// A conversion under way.
-pub(super) struct Up<'r> {
+pub(super) struct UpConversion<'r> {
     pub(super) version: Version,
     pub(super) report: &'r mut Report,
 }
@@ -74,7 +74,7 @@ fn rewrite_sources(config: &mut Node<'_>) {
     }
 }
 
-impl<'t> Up<'_> {
+impl<'t> UpConversion<'_> {
     fn ignition(&mut self, mut section: Node<'t>) -> Node<'t> {
         if let Some(config) = section.get_mut("config") {
             config.list_of_mut("append").iter_mut().for_each(set_source);

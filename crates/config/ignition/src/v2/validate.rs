@@ -1,17 +1,18 @@
-//! The rules of spec 2.x, applied to a config as it was written, before anything of it is dropped or moved.
+//! Validation by the rules of spec 2.x, applied to a config as it was written, before the conversion drops or moves
+//! parts.
 //!
 //! What these rules leave out is checked after the conversion, by the rules of version 3.0. The rest must be looked at
 //! here: duplicates that the conversion drops are checked as well, and so are the parts that version 3 has no place
 //! for.
 
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::url::quote_any;
 use crate::validate::{Check, device, file, resource};
 use crate::version::Version;
 
 /// What files, directories and links have in common.
-pub(super) fn node(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn node(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if node.text_of("filesystem").is_empty() {
         let message = "no filesystem specified; a 2.x config names it, mostly \"root\"";
         check.report.error(&place.key("filesystem"), node, "v2-filesystem-missing", message);
@@ -20,8 +21,7 @@ pub(super) fn node(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     file::mode(node, place, check);
 }
 
-/// A file.
-pub(super) fn file(file: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn file(file: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     node(file, place, check);
     if let (Some(append), Some(overwrite)) = (file.get("append"), file.get("overwrite"))
         && append.as_bool() == Some(true)
@@ -33,47 +33,47 @@ pub(super) fn file(file: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// What goes into a file.
-pub(super) fn body(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn body(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     resource::compression(node, place, check);
     resource::source(node, place, check);
 }
 
 /// A reference to a config or a certificate.
-pub(super) fn reference(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn reference(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     resource::source(node, place, check);
 }
 
 /// A user: the old way to say how it is created excludes the new one.
-pub(super) fn user(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn user(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let Some(create) = node.get("create") else { return };
     for key in ["gecos", "homeDir", "primaryGroup", "shell"] {
         if let Some(field) = node.get(key)
             && field.as_str() != Some("")
         {
-            both_ways(create, field, key, place, check);
+            conflict_with_create(create, field, key, place, check);
         }
     }
     for key in ["noCreateHome", "noLogInit", "noUserGroup", "system"] {
         if let Some(field) = node.get(key)
             && field.as_bool() == Some(true)
         {
-            both_ways(create, field, key, place, check);
+            conflict_with_create(create, field, key, place, check);
         }
     }
     for key in ["groups", "uid"] {
         if let Some(field) = node.get(key) {
-            both_ways(create, field, key, place, check);
+            conflict_with_create(create, field, key, place, check);
         }
     }
 }
 
-fn both_ways(create: &Node<'_>, field: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
+fn conflict_with_create(create: &Node<'_>, field: &Node<'_>, key: &str, place: &PathRef<'_>, check: &mut Check) {
     let message = format!("cannot use both create and {key}; move what create says beside it and drop create");
     check.report.clash(&place.key(key), field, &[create], "v2-user-create", message);
 }
 
 /// The number of a user or group, which has no sign in 2.0.0.
-fn number(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
+fn number(node: &Node<'_>, key: &str, place: &PathRef<'_>, check: &mut Check) {
     if let Some(number) = node.get(key)
         && check.version == Version::V2_0
         && number.as_int().is_some_and(|number| number < 0)
@@ -84,17 +84,16 @@ fn number(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
 }
 
 /// The old way to say how a user is created.
-pub(super) fn user_create(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn user_create(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     number(node, "uid", place, check);
 }
 
-/// A group.
-pub(super) fn group(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn group(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     number(node, "gid", place, check);
 }
 
 /// A filesystem: where it lies, or how it is mounted.
-pub(super) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn filesystem(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     match (node.get("mount"), node.get("path")) {
         (None, None) => {
             let message = "filesystem is missing mount or path; give one of them";
@@ -110,7 +109,7 @@ pub(super) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
 }
 
 /// How a filesystem is mounted.
-pub(super) fn mount(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(super) fn mount(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     absolute(node, "device", place, check);
     let format = node.text_of("format");
     let known: &[&str] = match check.version {
@@ -137,13 +136,13 @@ pub(super) fn mount(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// A path that must be absolute. It need not be clean: the conversion cleans it.
-fn absolute(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
+fn absolute(node: &Node<'_>, key: &str, place: &PathRef<'_>, check: &mut Check) {
     let text = node.text_of(key);
     let here = place.key(key);
     let found = node.get(key).unwrap_or(node);
     if text.is_empty() {
         check.report.error(&here, found, "path-missing", format!("{key} not specified; it is an absolute path"));
-    } else if let Some((code, message)) = file::unusable(text) {
+    } else if let Some((code, message)) = file::path_error(text) {
         check.report.error(&here, found, code, message);
     } else if !text.starts_with('/') {
         let message = format!("path not absolute: {}; it starts with \"/\"", quote_any(text));

@@ -1,16 +1,16 @@
-//! Rules of disks, partitions, filesystems, RAID and LUKS devices.
+//! Validation rules of disks, partitions, filesystems, RAID and LUKS devices.
 
 use std::collections::HashMap;
 
 use super::Check;
 use super::file::check_path;
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::url;
 use crate::version::Version;
 
 /// A disk and its partitions, as far as they touch each other.
-pub(crate) fn disk(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn disk(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if node.text_of("device").is_empty() {
         check.report.error(&place.key("device"), node, "device-required", "disk device is required");
         return;
@@ -39,13 +39,13 @@ pub(crate) fn disk(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let gone = partitions.iter().find(|partition| partition.bool_of("shouldExist") == Some(false));
     let any_number = partitions.iter().find(|partition| partition.int_of("number").unwrap_or(0) == 0);
     if let (Some(gone), Some(any_number)) = (gone, any_number) {
-        let message = "shouldExist: false cannot stand beside a partition whose number is 0 (the next free one)";
+        let message = "shouldExist: false cannot be combined with a partition whose number is 0 (the next free one)";
         check.report.clash(&here, gone, &[any_number], "partition-zero-and-absent", message);
     }
 }
 
 /// Explicit ranges of partitions that share a MiB.
-fn overlaps(partitions: &[Node<'_>], place: &Place<'_>, check: &mut Check) {
+fn overlaps(partitions: &[Node<'_>], place: &PathRef<'_>, check: &mut Check) {
     // A start of 0 is placed by the tool, so nothing is known about it; a size of 0 fills what is free.
     let mut ranges: Vec<(i64, i64, usize)> = partitions
         .iter()
@@ -78,7 +78,7 @@ fn overlaps(partitions: &[Node<'_>], place: &Place<'_>, check: &mut Check) {
 }
 
 /// A partition, as far as it is looked at alone.
-pub(crate) fn partition(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn partition(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let label = node.get("label");
     let is_set = |key: &str| !node.text_of(key).is_empty();
     if node.bool_of("shouldExist") == Some(false)
@@ -124,8 +124,7 @@ fn is_guid(text: &str) -> bool {
         }) && parts.next().is_none())
 }
 
-/// A filesystem.
-pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn filesystem(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if let Some(path) = node.get("path")
         && path.as_str() != Some("")
     {
@@ -162,7 +161,7 @@ pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
 }
 
 /// The label of a filesystem whose format is known: what the tool that makes it can take.
-pub(crate) fn filesystem_label(node: &Node<'_>, format: &str, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn filesystem_label(node: &Node<'_>, format: &str, place: &PathRef<'_>, check: &mut Check) {
     let longest = match format {
         "ext4" => 16,
         "btrfs" => 256,
@@ -179,7 +178,7 @@ pub(crate) fn filesystem_label(node: &Node<'_>, format: &str, place: &Place<'_>,
 }
 
 /// Filesystems that lie on a whole disk which is partitioned or wiped.
-pub(crate) fn filesystems_on_disks(storage: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn filesystems_on_disks(storage: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let disks = storage.list_of("disks");
     if disks.is_empty() {
         return;
@@ -201,8 +200,7 @@ pub(crate) fn filesystems_on_disks(storage: &Node<'_>, place: &Place<'_>, check:
     }
 }
 
-/// A RAID.
-pub(crate) fn raid(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn raid(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let level = node.text_of("level");
     let error = match level {
         "" => Some("raid level is required".to_owned()),
@@ -230,7 +228,7 @@ pub(crate) fn raid(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// A LUKS device.
-pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn luks(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let name = node.text_of("name");
     if name.contains('/') {
         let message = format!("device name {} contains a slash", quote(name));
@@ -274,7 +272,7 @@ pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// A clevis pin of the user's own.
-pub(crate) fn clevis_custom(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn clevis_custom(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let pin = node.text_of("pin");
     let config = node.text_of("config");
     // Differs: 3.2 takes `needsNetwork` without a pin, because it looks at the texts only; 3.3 and later do not.
@@ -291,7 +289,7 @@ pub(crate) fn clevis_custom(node: &Node<'_>, place: &Place<'_>, check: &mut Chec
 }
 
 /// A tang server.
-pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn tang(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let text = node.text_of("url");
     if !matches!(url::scheme(text).as_deref(), Some("http" | "https")) {
         let message =

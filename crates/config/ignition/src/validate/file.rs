@@ -1,15 +1,14 @@
-//! Rules of files, directories and links.
+//! Validation rules of files, directories and links.
 
 use std::collections::HashMap;
 
 use super::Check;
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::tree::Tree;
 use crate::url::quote_any;
 
-/// A file.
-pub(crate) fn file(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn file(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     path(node, place, check);
     mode(node, place, check);
     if let Some(overwrite) = node.get("overwrite")
@@ -22,39 +21,38 @@ pub(crate) fn file(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
 }
 
-/// A directory.
-pub(crate) fn directory(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn directory(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     path(node, place, check);
     mode(node, place, check);
 }
 
 /// A link, as far as it is looked at alone.
-pub(crate) fn link(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn link(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     path(node, place, check);
-    // Differs: versions before 3.3 take a link without a target, because their rules forgot it; the machine then fails to
-    // boot, and in 3.5, which everything is merged in, it is no valid config.
+    // Differs: versions before 3.3 take a link without a target, because their rules forgot it; the machine then fails
+    // to boot, and in 3.5, which everything is merged in, it is no valid config.
     if node.text_of("target").is_empty() {
         check.report.error(&place.key("target"), node, "link-target", "link target is required");
     }
     if let Some(target) = node.get("target")
-        && let Some((code, message)) = unusable(target.as_str().unwrap_or_default())
+        && let Some((code, message)) = path_error(target.as_str().unwrap_or_default())
     {
         check.report.error(&place.key("target"), target, code, message);
     }
 }
 
-fn path(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+fn path(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     check_path(node, node.get("path"), &place.key("path"), check);
 }
 
 /// A path that must be given, absolute and clean.
-pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &PathRef<'_>, check: &mut Check) {
     let text = path.and_then(Node::as_str).unwrap_or_default();
     let node = path.unwrap_or(owner);
     let (code, message) = if text.is_empty() {
         ("path-missing", "path not specified; it is an absolute path".to_owned())
-    } else if let Some(unusable) = unusable(text) {
-        unusable
+    } else if let Some(path_error) = path_error(text) {
+        path_error
     } else if !text.starts_with('/') {
         ("path-not-absolute", format!("path not absolute: {}; it starts with \"/\"", quote_any(text)))
     } else if !is_clean(text) {
@@ -72,7 +70,7 @@ const PATH_MAX: usize = 4095;
 ///
 /// Differs: Ignition accepts such paths when it reads a config, because it never looks; the machine then fails at its
 /// first boot.
-pub(crate) fn unusable(path: &str) -> Option<(&'static str, String)> {
+pub(crate) fn path_error(path: &str) -> Option<(&'static str, String)> {
     if path.len() > PATH_MAX {
         let message = format!("path of {} bytes; accepted are at most {PATH_MAX}: {}", path.len(), quote(path));
         return Some(("path-too-long", message));
@@ -99,7 +97,7 @@ pub(crate) fn clean(path: &str) -> String {
 }
 
 /// The mode of a file or directory.
-pub(crate) fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn mode(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let Some(mode) = node.get("mode") else { return };
     let Some(number) = mode.as_int() else { return };
     if !(0..=0o7777).contains(&number) {
@@ -117,8 +115,8 @@ pub(crate) fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
 }
 
-/// The mode that a decimal number was meant for: 420 for 644. Only the modes that people do write are taken for such, so
-/// that a decimal number that is meant stays unquestioned.
+/// The mode that a decimal number was meant for: 420 for 644. Only the modes that people do write are taken for such,
+/// so that a decimal number that is meant stays unquestioned.
 fn meant_as_octal(number: i64) -> Option<i64> {
     const USUAL: [i64; 22] =
         [400, 440, 444, 500, 544, 550, 555, 600, 640, 644, 660, 664, 666, 700, 711, 744, 750, 755, 770, 775, 777, 1777];
@@ -126,7 +124,7 @@ fn meant_as_octal(number: i64) -> Option<i64> {
 }
 
 /// A user or group that owns something.
-pub(crate) fn owner(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn owner(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if let (Some(id), Some(name)) = (node.get("id"), node.get("name"))
         && name.as_str() != Some("")
     {
@@ -140,7 +138,7 @@ pub(crate) fn owner(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// The whole storage section: what lies below links, and what hard links point to.
-pub(crate) fn storage(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn storage(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let mut links = Tree::default();
     for link in node.list_of("links").iter().filter(|link| !link.text_of("path").is_empty()) {
         links.insert(link.text_of("path"), link);
@@ -152,7 +150,7 @@ pub(crate) fn storage(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     super::device::filesystems_on_disks(node, place, check);
 }
 
-fn below_links(node: &Node<'_>, links: &Tree<'_, &Node<'_>>, place: &Place<'_>, check: &mut Check) {
+fn below_links(node: &Node<'_>, links: &Tree<'_, &Node<'_>>, place: &PathRef<'_>, check: &mut Check) {
     for list in ["directories", "files", "links"] {
         for (index, item) in node.list_of(list).iter().enumerate() {
             let path = item.text_of("path");
@@ -168,7 +166,7 @@ fn below_links(node: &Node<'_>, links: &Tree<'_, &Node<'_>>, place: &Place<'_>, 
     }
 }
 
-fn hard_links(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+fn hard_links(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let mut directories: Option<HashMap<&str, &Node<'_>>> = None;
     for (index, link) in node.list_of("links").iter().enumerate() {
         if link.bool_of("hard") != Some(true) {
@@ -221,15 +219,15 @@ mod tests {
     #[case(0o755, None)]
     #[case(0o400, None)]
     #[case(0o444, None)]
-    fn a_decimal_mode_that_was_meant_as_octal_is_told(#[case] mode: i64, #[case] said: Option<&str>) {
+    fn a_decimal_mode_that_was_meant_as_octal_is_reported(#[case] mode: i64, #[case] expected: Option<&str>) {
         for list in ["files", "directories"] {
             let config = json!({"ignition": {"version": "3.5.0"}, "storage": {list: [{"path": "/a", "mode": mode}]}});
             let node = Node::from_json(&config);
             let warnings = parse(&node).unwrap().warnings;
-            assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
-            if let Some(said) = said {
+            assert_eq!(warnings.len(), usize::from(expected.is_some()), "{warnings:?}");
+            if let Some(expected) = expected {
                 assert_eq!(warnings[0].code, "mode-decimal");
-                assert!(warnings[0].message.contains(said), "{warnings:?}");
+                assert!(warnings[0].message.contains(expected), "{warnings:?}");
             }
         }
     }

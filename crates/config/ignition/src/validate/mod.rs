@@ -1,6 +1,6 @@
-//! The rules that make a config valid: those of Ignition itself, each with the place and the values it speaks of.
+//! Validation of configs by the rules of Ignition itself, each reported with the path and the values involved.
 //!
-//! Which rule belongs to which object stands in the [schema](crate::schema); here is the walk, and the rules that
+//! The [schema](crate::schema) assigns rules to objects; here is the walk, and the rules that
 //! hold for every list. The config must have been brought into [shape](crate::shape) before.
 
 pub(crate) mod device;
@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use foldhash::{HashMap, HashMapExt as _};
 
 use crate::node::Node;
-use crate::problem::{Place, Report};
-use crate::schema::{CONFIG, KeyBy, Kind, Mode, Object};
+use crate::problem::{PathRef, Report};
+use crate::schema::{CONFIG, FieldType, KeyBy, ListMergeMode, Object};
 use crate::url::{quote_any, quote_url};
 use crate::version::Version;
 
 /// A rule of one kind of object.
-pub(crate) type Rule = fn(&Node<'_>, &Place<'_>, &mut Check);
+pub(crate) type Rule = fn(&Node<'_>, &PathRef<'_>, &mut Check);
 
 /// What the rules write to.
 pub(crate) struct Check {
@@ -42,14 +42,14 @@ impl Check {
 
 /// Applies every rule to a config.
 pub(crate) fn validate(config: &Node<'_>, check: &mut Check) {
-    walk(config, &CONFIG, &Place::ROOT, check);
+    walk(config, &CONFIG, &PathRef::ROOT, check);
 }
 
 /// An object without rules of its own.
-pub(crate) fn nothing(_: &Node<'_>, _: &Place<'_>, _: &mut Check) {}
+pub(crate) fn no_rule(_: &Node<'_>, _: &PathRef<'_>, _: &mut Check) {}
 
 /// Applies the rules of an object, and of all below it.
-pub(crate) fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn walk(node: &Node<'_>, object: &'static Object, place: &PathRef<'_>, check: &mut Check) {
     (object.rule)(node, place, check);
     let Some(map) = node.as_map() else { return };
     duplicates(node, object, place, check);
@@ -59,9 +59,9 @@ pub(crate) fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, 
         };
         let here = place.key(key);
         match &field.kind {
-            Kind::Object(object) => walk(child, object, &here, check),
-            Kind::List(list) => {
-                let Kind::Object(object) = &list.item else {
+            FieldType::Object(object) => walk(child, object, &here, check),
+            FieldType::List(list) => {
+                let FieldType::Object(object) = &list.item else {
                     continue;
                 };
                 for (index, item) in child.as_list().unwrap_or_default().iter().enumerate() {
@@ -74,10 +74,10 @@ pub(crate) fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, 
 }
 
 /// Two entries with one key, in a list or in a group of lists that share their keys.
-fn duplicates(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut Check) {
+fn duplicates(node: &Node<'_>, object: &'static Object, place: &PathRef<'_>, check: &mut Check) {
     let mut group: HashMap<Cow<'_, str>, &Node<'_>> = HashMap::new();
     for field in object.fields {
-        let Kind::List(list) = &field.kind else {
+        let FieldType::List(list) = &field.kind else {
             continue;
         };
         let Some(key_by) = list.mode.key_by() else {
@@ -94,7 +94,7 @@ fn duplicates(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check
             let key = key_by.key_of(item);
             if let Some(first) = seen.get(&key) {
                 let message = format!(
-                    "duplicate entry defined: {} stands twice; each {} may be given once",
+                    "duplicate entry defined: {} is given twice; each {} may be given once",
                     if matches!(key_by, KeyBy::Field("source" | "url")) { quote_url(&key) } else { quote_any(&key) },
                     name_of_key(key_by)
                 );
@@ -114,13 +114,13 @@ fn name_of_key(key_by: KeyBy) -> &'static str {
     }
 }
 
-impl Mode {
-    /// What tells two entries apart; `None` where equal entries may stand side by side.
+impl ListMergeMode {
+    /// What identifies an entry; `None` where equal entries are allowed.
     pub(crate) fn key_by(self) -> Option<KeyBy> {
         match self {
-            Mode::Keyed(key_by) => Some(key_by),
-            Mode::Headers => Some(KeyBy::Field("name")),
-            Mode::Concat => None,
+            ListMergeMode::Keyed(key_by) => Some(key_by),
+            ListMergeMode::Headers => Some(KeyBy::Field("name")),
+            ListMergeMode::Concat => None,
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Rules of everything that is fetched: bodies, references, certificates, headers, hashes, proxies.
+//! Validation rules of everything that is fetched: bodies, references, certificates, headers, hashes, proxies.
 
 use super::Check;
 use crate::data_url::{self, DataUrlError};
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::spelling;
 use crate::url::{self, quote_any, quote_url};
 use crate::version::Version;
 
 /// A body or a reference.
-pub(crate) fn resource(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn resource(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     compression(node, place, check);
     source(node, place, check);
     // Differs: 3.0 takes such a hash in references, because its rule was for files only; 3.5 does not.
@@ -31,7 +31,7 @@ pub(crate) fn resource(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// How a body is compressed.
-pub(crate) fn compression(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn compression(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if let Some(compression) = node.get("compression")
         && !matches!(compression.as_str(), Some("" | "gzip"))
     {
@@ -42,7 +42,7 @@ pub(crate) fn compression(node: &Node<'_>, place: &Place<'_>, check: &mut Check)
 }
 
 /// Where a body comes from; an empty source is as good as none.
-pub(crate) fn source(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn source(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if let Some(source) = node.get("source")
         && check.looks_at_sources
         && !source.as_str().unwrap_or_default().is_empty()
@@ -52,19 +52,19 @@ pub(crate) fn source(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// A source that is given.
-fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+fn check_source(source: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let text = source.as_str().unwrap_or_default();
     // The common case first, without taking the URL apart: a body that is embedded already.
     if text.starts_with("data:") {
         if let Err(error) = data_url::check(text) {
-            let message = format!("cannot decode {}: {error}{}", quote_url(text), escaped_whole(text, &error));
+            let message = format!("cannot decode {}: {error}{}", quote_url(text), escaped_suggestion(text, &error));
             check.report.error(place, source, "source-data", message);
         }
         return;
     }
     let Some(scheme) = url::scheme(text) else {
         let hint = if text.contains(char::is_whitespace) {
-            in_place(text)
+            inline_hint(text)
         } else {
             format!("; accepted in version {} are URLs that start with {}", check.version, schemes(check.version))
         };
@@ -104,7 +104,7 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
                 schemes(check.version),
                 match near {
                     Some(near) => format!("; did you mean {near}:?"),
-                    None if is_text => in_place(text),
+                    None if is_text => inline_hint(text),
                     None => String::new(),
                 }
             );
@@ -114,8 +114,8 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// What to write when a text itself is meant and not where it comes from.
-fn in_place(text: &str) -> String {
-    const LONGEST: usize = 60;
+fn inline_hint(text: &str) -> String {
+    const MAX_SUGGESTED_LENGTH: usize = 60;
     if text.contains("://") {
         return "; a blank in a URL is written as %20".to_owned();
     }
@@ -123,17 +123,19 @@ fn in_place(text: &str) -> String {
         return "; embedded content starts with \"data:,\" or \"data:;base64,\"".to_owned();
     }
     // What is not shown of a URL must not come back as a proposal.
-    if text.len() > LONGEST || url::shown(text) != text {
+    if text.len() > MAX_SUGGESTED_LENGTH || url::shown(text) != text {
         return "; a text in place is written as \"data:,…\" with %20 for a blank and %0A for a line break".to_owned();
     }
     format!("; if the text itself is meant, write \"data:,{}\"", data_url::escape(text))
 }
 
 /// The whole of a short text in a `data:` URL as it should have been written.
-fn escaped_whole(url: &str, error: &DataUrlError) -> String {
-    const LONGEST: usize = 60;
+fn escaped_suggestion(url: &str, error: &DataUrlError) -> String {
+    const MAX_SUGGESTED_LENGTH: usize = 60;
     match (error, url.split_once(',')) {
-        (DataUrlError::Character { .. }, Some((head, body))) if body.len() <= LONGEST && !body.contains('%') => {
+        (DataUrlError::Character { .. }, Some((head, body)))
+            if body.len() <= MAX_SUGGESTED_LENGTH && !body.contains('%') =>
+        {
             format!("; the whole is \"{head},{}\"", data_url::escape(body))
         }
         _ => String::new(),
@@ -150,7 +152,7 @@ fn schemes(version: Version) -> &'static str {
     }
 }
 
-fn check_version_id(text: &str, source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+fn check_version_id(text: &str, source: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if url::query(text, "versionId") == Some("") {
         check.report.error(place, source, "source-version-id", "versionId is empty; drop it or name a version");
     }
@@ -171,7 +173,7 @@ fn is_s3_arn(text: &str) -> bool {
 }
 
 /// The hash of a body.
-pub(crate) fn verification(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn verification(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let Some(hash) = node.get("hash") else { return };
     let text = hash.as_str().unwrap_or_default();
     let problem = match text.split_once('-') {
@@ -193,7 +195,7 @@ pub(crate) fn verification(node: &Node<'_>, place: &Place<'_>, check: &mut Check
 }
 
 /// A header that is sent with a request.
-pub(crate) fn header(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn header(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if node.text_of("name").is_empty() {
         check.report.error(&place.key("name"), node, "header-name", "a header's name may not be empty");
     }
@@ -206,18 +208,19 @@ pub(crate) fn header(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// The references to other configs.
-pub(crate) fn references(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn references(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     required_sources(node, "merge", place, check);
 }
 
 /// Certificate authorities.
-pub(crate) fn tls(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn tls(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     required_sources(node, "certificateAuthorities", place, check);
 }
 
-/// Differs: 3.0 and 2.x take a reference without a source, because theirs has no pointer to tell; it does nothing, and in
+/// Differs: 3.0 and 2.x take a reference without a source, because theirs has no pointer to check; it does nothing, and
+/// in
 /// 3.5, which everything is merged in, it is no valid config.
-fn required_sources(node: &Node<'_>, list: &str, place: &Place<'_>, check: &mut Check) {
+fn required_sources(node: &Node<'_>, list: &str, place: &PathRef<'_>, check: &mut Check) {
     for (index, item) in node.list_of(list).iter().enumerate() {
         if item.text_of("source").is_empty() {
             check.report.error(&place.key(list).index(index), item, "source-required", "source is required");
@@ -226,7 +229,7 @@ fn required_sources(node: &Node<'_>, list: &str, place: &Place<'_>, check: &mut 
 }
 
 /// The proxies for fetching.
-pub(crate) fn proxy(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn proxy(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     for key in ["httpProxy", "httpsProxy"] {
         let Some(proxy) = node.get(key) else { continue };
         let text = proxy.as_str().unwrap_or_default();
@@ -328,10 +331,10 @@ mod tests {
         s3; did you mean data:?"
     )]
     #[case("https://h /a", "unable to parse the URL \"https://h /a\"; a blank in a URL is written as %20")]
-    fn a_source_that_is_none_is_answered_with_what_to_write(#[case] source: &str, #[case] said: &str) {
+    fn a_source_that_is_none_is_answered_with_what_to_write(#[case] source: &str, #[case] expected: &str) {
         let mut config = file(source);
         config["ignition"] = json!({"version": "3.5.0"});
-        assert_eq!(parse(&Node::from_json(&config)).unwrap_err()[0].message, said);
+        assert_eq!(parse(&Node::from_json(&config)).unwrap_err()[0].message, expected);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Rules of systemd units and drop-ins, and of the paths that they are written to.
+//! Validation rules of systemd units and drop-ins, and of the paths that they are written to.
 
 use std::collections::HashMap;
 
 use super::Check;
 use crate::node::{Node, quote};
-use crate::problem::Place;
+use crate::problem::PathRef;
 use crate::unit::sections;
 
 const UNIT_TYPES: [&str; 12] = [
@@ -22,14 +22,13 @@ const UNIT_TYPES: [&str; 12] = [
     "scope",
 ];
 
-/// What stands behind the last dot of a file's name.
+/// The part of a file's name behind the last dot.
 fn extension(name: &str) -> &str {
     let name = name.rsplit('/').next().unwrap_or_default();
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// A unit.
-pub(crate) fn unit(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn unit(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let name = node.text_of("name");
     if !UNIT_TYPES.contains(&extension(name)) {
         let message =
@@ -55,7 +54,7 @@ pub(crate) fn unit(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// A drop-in.
-pub(crate) fn dropin(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn dropin(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if let Some(contents) = node.get("contents")
         && let Err(error) = sections(contents.as_str().unwrap_or_default())
     {
@@ -68,12 +67,12 @@ pub(crate) fn dropin(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
 }
 
-fn contents_error(contents: &Node<'_>, place: &Place<'_>, error: &crate::unit::UnitError, check: &mut Check) {
+fn contents_error(contents: &Node<'_>, place: &PathRef<'_>, error: &crate::unit::UnitError, check: &mut Check) {
     check.report.error(&place.key("contents"), contents, "unit-contents", format!("invalid unit content: {error}"));
 }
 
 /// The whole systemd section: instances of a template that has no `[Install]` section.
-pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn systemd(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let units = node.list_of("units");
     let mut by_name: Option<HashMap<&str, &Node<'_>>> = None;
     // Whether a template lacks the section: it is read once, however many instances it has.
@@ -106,7 +105,7 @@ pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 }
 
 /// The whole config: a file, directory or link where a unit or drop-in is written.
-pub(crate) fn config(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+pub(crate) fn config(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let Some(storage) = node.get("storage") else {
         return;
     };

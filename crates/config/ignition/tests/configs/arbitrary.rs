@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use seaworthy_ignition::Version;
-use seaworthy_ignition::schema::{CONFIG, Kind, Object};
+use seaworthy_ignition::schema::{CONFIG, FieldType, Object};
 use serde_json::{Value, json};
 
 use super::blocks::Json;
@@ -76,9 +76,9 @@ fn known_keys() -> Vec<&'static str> {
                 keys.push(field.name);
             }
             match &field.kind {
-                Kind::Object(object) => walk(object, keys),
-                Kind::List(list) => {
-                    if let Kind::Object(object) = &list.item {
+                FieldType::Object(object) => walk(object, keys),
+                FieldType::List(list) => {
+                    if let FieldType::Object(object) = &list.item {
                         walk(object, keys);
                     }
                 }

@@ -1,4 +1,4 @@
-//! What random configs are built of.
+//! Building blocks of random configs.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

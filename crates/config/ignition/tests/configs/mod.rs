@@ -8,7 +8,7 @@ pub mod spec_2;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use seaworthy_ignition::Version;
-use seaworthy_ignition::schema::{CONFIG, Kind, Object};
+use seaworthy_ignition::schema::{CONFIG, FieldType, Object};
 use serde_json::{Value, json};
 
 use self::blocks::{Field, Json, always, flag, keyed, list, maybe, object, one, set};
@@ -399,9 +399,9 @@ fn keep_known(json: &mut Value, object: &Object, version: Version) {
     map.retain(|key, child| {
         let Some(field) = object.field(key).filter(|field| field.since <= version) else { return false };
         match &field.kind {
-            Kind::Object(object) => keep_known(child, object, version),
-            Kind::List(list) => {
-                if let Kind::Object(object) = &list.item {
+            FieldType::Object(object) => keep_known(child, object, version),
+            FieldType::List(list) => {
+                if let FieldType::Object(object) = &list.item {
                     child.as_array_mut().into_iter().flatten().for_each(|item| keep_known(item, object, version));
                 }
             }

@@ -1,4 +1,4 @@
-//! Recorded answers: how they are read, and how each difference from them is explained.
+//! Recorded answers of upstream, and the explanation of each difference from them.
 
 use std::collections::BTreeMap;
 

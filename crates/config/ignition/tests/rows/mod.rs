@@ -1,5 +1,5 @@
-//! The rows of the test table (machineconfig.md, section 8) that this crate can show alone. Their numbers are those of
-//! the table; a row that needs MachineConfigs or pools is shown in `crates/config/render`.
+//! Tests by row of the table of upstream behaviours, as far as this crate can show them alone. Their numbers are those
+//! of the table; a row that needs MachineConfigs or pools is tested in `crates/config/render`.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

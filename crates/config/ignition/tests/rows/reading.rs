@@ -24,7 +24,10 @@ fn row_30_overwrite_without_a_source_is_refused() {
 #[test]
 fn row_32_a_path_given_twice_in_one_config_is_refused() {
     let errors = refused(&v3(files(json!([{"path": "/a"}, {"path": "/a"}]))));
-    assert_eq!(errors, ["storage.files[1]: duplicate entry defined: \"/a\" stands twice; each path may be given once"]);
+    assert_eq!(
+        errors,
+        ["storage.files[1]: duplicate entry defined: \"/a\" is given twice; each path may be given once"]
+    );
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn row_52_other_versions_are_unknown() {
 
 #[test]
 fn a_version_is_told_from_what_was_meant() {
-    for (config, said) in [
+    for (config, expected) in [
         (json!({"ignition": {"verison": "3.4.0"}}), "did you mean \"version\" where it says \"verison\"?"),
         (json!({"ignitoin": {"version": "3.4.0"}}), "did you mean \"ignition\" where it says \"ignitoin\"?"),
         (json!({"ignition": {"version": 3.4}}), "did you mean \"3.4.0\", in quotes?"),
@@ -54,7 +57,7 @@ fn a_version_is_told_from_what_was_meant() {
         (json!({"ignition": {"version": "v3.4.0"}}), "did you mean \"3.4.0\", in quotes?"),
     ] {
         let errors = refused(&config);
-        assert!(errors.len() == 1 && errors[0].ends_with(said), "{config}: {errors:?}");
+        assert!(errors.len() == 1 && errors[0].ends_with(expected), "{config}: {errors:?}");
     }
     assert!(!refused(&json!({"ignition": {"version": "9.9"}}))[0].contains("did you mean"));
 }

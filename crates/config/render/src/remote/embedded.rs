@@ -1,10 +1,10 @@
-//! What became part of a config in place of a reference.
+//! Embedded content: what replaced a reference in a config.
 
 use std::time::SystemTime;
 
 use seaworthy_ignition::node::Origin;
 
-use crate::finding::Place;
+use crate::finding::FieldLocation;
 
 /// Something that became part of a config: for the record on the rendered object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Embedded {
     /// When it was fetched.
     pub fetched_at: SystemTime,
     /// Who refers to it.
-    pub place: Place,
+    pub place: FieldLocation,
     /// The reference: the body that took its place in the result has the same origin.
     pub origin: Origin,
 }

@@ -1,15 +1,15 @@
-//! Remote content, the pure half: what a MachineConfig refers to, and how what was fetched becomes part of it.
+//! Remote content without I/O: finds what a MachineConfig refers to, and embeds what was fetched.
 //!
-//! Nothing is fetched here. A [`Resolver`] says what it [`Wanted`] to know about an input, the caller obtains that (from a
-//! snapshot or from the network), answers, and asks again until nothing is wanted any more. The same answers give the
-//! same result, so a snapshot taken once gives the same rendered name for ever.
+//! Nothing is fetched here. A [`Resolver`] returns the [`ContentRequest`]s of an input, the caller obtains the content
+//! (from a snapshot or from the network), answers, and calls again until there are no more requests. The same answers
+//! give the same result, so a snapshot always gives the same rendered name.
 
 mod embedded;
 mod resolve;
 
 use std::collections::HashMap;
 
-use seaworthy_fetch::{Category, FetchError, Request, Snapshot, SnapshotKey, redact};
+use seaworthy_fetch::{FailureCategory, FetchError, Request, Snapshot, SnapshotKey, redact};
 use seaworthy_ignition::node::{Node, quote};
 
 use crate::prepare::Prepared;
@@ -19,32 +19,31 @@ pub use embedded::Embedded;
 /// Makes remote content part of the inputs that refer to it.
 #[derive(Debug)]
 pub struct Resolver {
-    answers: HashMap<SnapshotKey, Result<Snapshot, Unavailable>>,
+    answers: HashMap<SnapshotKey, Result<Snapshot, FetchFailure>>,
     /// The number of the next document, in origins, that a fetched config becomes.
     next_doc: u32,
 }
 
-/// Something to obtain before an input can be resolved.
+/// Content that must be obtained before an input can be resolved.
 #[derive(Debug, Clone)]
-pub struct Wanted {
-    /// Under which it is kept, and answered.
+pub struct ContentRequest {
+    /// The key under which it is stored and answered.
     pub key: SnapshotKey,
     /// How to obtain it.
     pub request: Request,
 }
 
-/// Why something could not be obtained.
+/// Why content could not be obtained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
-    /// Of which kind the failure is.
-    pub category: Category,
+pub struct FetchFailure {
+    pub category: FailureCategory,
     /// What happened and what to do about it, without credentials.
     pub message: String,
 }
 
-impl From<FetchError> for Unavailable {
+impl From<FetchError> for FetchFailure {
     fn from(error: FetchError) -> Self {
-        Unavailable { category: error.category(), message: error.to_string() }
+        FetchFailure { category: error.category(), message: error.to_string() }
     }
 }
 
@@ -55,17 +54,17 @@ impl Resolver {
     }
 
     /// Replaces the references of an input by what they refer to: other configs first, then every body, key file and
-    /// certificate. Gives back what is to be answered first; empty when the input is ready, or has findings that say why
-    /// it never will be.
-    pub fn resolve(&mut self, input: &mut Prepared<'_>) -> Vec<Wanted> {
+    /// certificate. Gives back what is to be answered first; empty when the input is ready, or has findings that say
+    /// why it never will be.
+    pub fn resolve(&mut self, input: &mut Prepared<'_>) -> Vec<ContentRequest> {
         match input.config.as_ref().filter(|config| input.is_valid() && is_remote(config)) {
             Some(_) => resolve::resolve(self, input),
             None => Vec::new(),
         }
     }
 
-    /// Answers what was wanted: with the content, or with why there is none.
-    pub fn answer(&mut self, key: SnapshotKey, answer: Result<Snapshot, Unavailable>) {
+    /// Answers a request: with the content, or with why there is none.
+    pub fn answer(&mut self, key: SnapshotKey, answer: Result<Snapshot, FetchFailure>) {
         self.answers.insert(key, answer);
     }
 }
@@ -117,7 +116,7 @@ pub(crate) fn is_embedded(source: &str) -> bool {
 }
 
 /// Why a source can never be fetched, as far as it says so itself.
-pub(crate) fn why_never(resource: &Node<'_>) -> Option<String> {
+pub(crate) fn unfetchable_reason(resource: &Node<'_>) -> Option<String> {
     let url = resource.text_of("source");
     let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
     match scheme.as_str() {

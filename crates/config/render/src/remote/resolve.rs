@@ -1,30 +1,30 @@
-//! Replaces references by what they refer to.
+//! Resolution of references: replaces them by the content that they refer to.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use seaworthy_fetch::{Accept, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
-use seaworthy_ignition::merge::Event;
+use seaworthy_fetch::{Compression, ContentKind, Digest, FetchSettings, Proxy, Request, Snapshot, SnapshotKey};
+use seaworthy_ignition::merge::MergeEvent;
 use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
 
-use super::{Embedded, Unavailable, Wanted, has_source, is_embedded, shown, why_never};
-use crate::finding::{Finding, Place, as_written};
+use super::{ContentRequest, Embedded, FetchFailure, has_source, is_embedded, shown, unfetchable_reason};
+use crate::finding::{FieldLocation, Finding, as_written};
 use crate::keys;
 use crate::machine_config::MachineConfig;
 use crate::prepare::{Prepared, RemoteConfig, check_config};
 use crate::yaml;
 
 /// How deep configs may refer to configs.
-const DEEPEST: usize = 8;
+const MAX_REFERENCE_DEPTH: usize = 8;
 /// How many things one MachineConfig may refer to in all; a chain of merges must not become a flood.
-const MOST_REFERENCES: usize = 1000;
+const MAX_REFERENCES: usize = 1000;
 /// How much all that one MachineConfig refers to may hold, unpacked and counted as often as it is referred to.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One pass over an input that refers to something.
-pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) -> Vec<Wanted> {
+pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) -> Vec<ContentRequest> {
     let Some(config) = &input.config else { return Vec::new() };
     let spec = input.source.object().get("spec");
     let mut pass = Pass {
@@ -44,7 +44,7 @@ pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) 
         settings: HashMap::new(),
     };
     let doc = input.source.object().origin.doc;
-    let mut resolved = pass.config(config.clone().into_owned(), doc, &mut Vec::new(), &Settings::default());
+    let mut resolved = pass.config(config.clone().into_owned(), doc, &mut Vec::new(), &FetchSettings::default());
     // Only when every config is there is it known which bodies remain: what another config replaces is not fetched.
     if pass.wanted.is_empty() {
         pass.bodies(&mut resolved);
@@ -68,23 +68,23 @@ pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) 
 struct Pass<'r> {
     source: &'r MachineConfig<'r>,
     spec_hash: String,
-    answers: &'r HashMap<SnapshotKey, Result<Snapshot, Unavailable>>,
+    answers: &'r HashMap<SnapshotKey, Result<Snapshot, FetchFailure>>,
     next_doc: u32,
-    wanted: Vec<Wanted>,
+    wanted: Vec<ContentRequest>,
     findings: Vec<Finding>,
     remotes: Vec<RemoteConfig>,
     embedded: Vec<Embedded>,
-    events: Vec<Event>,
+    events: Vec<MergeEvent>,
     references: usize,
     bodies: usize,
     /// How much all contents of this input hold.
     bytes: u64,
     asked: HashSet<SnapshotKey>,
-    /// How the bodies of each config are fetched, by the document that they stand in.
-    settings: HashMap<u32, Settings>,
+    /// How the bodies of each config are fetched, by document.
+    settings: HashMap<u32, FetchSettings>,
 }
 
-/// Bytes that stand for a reference.
+/// The content of a reference.
 enum Content {
     Snapshot(Snapshot),
     Inline(Vec<u8>),
@@ -107,7 +107,7 @@ impl Pass<'_> {
         mut config: Node<'static>,
         doc: u32,
         chain: &mut Vec<String>,
-        inherited: &Settings,
+        inherited: &FetchSettings,
     ) -> Node<'static> {
         // Without its certificates nothing that the config refers to may be asked for: the answer to come would be a
         // refusal, and it would stay.
@@ -137,7 +137,7 @@ impl Pass<'_> {
 
     /// Timeouts, proxy and certificates of a config, with the certificates fetched where they are remote. `None` while
     /// one of these is missing.
-    fn settings(&mut self, config: &mut Node<'static>, inherited: &Settings) -> Option<Settings> {
+    fn settings(&mut self, config: &mut Node<'static>, inherited: &FetchSettings) -> Option<FetchSettings> {
         let mut settings = inherited.clone();
         let Some(ignition) = config.get("ignition") else { return Some(settings) };
         let seconds = |key: &str| {
@@ -178,21 +178,21 @@ impl Pass<'_> {
         is_complete.then_some(settings)
     }
 
-    /// The config that a reference stands for, itself resolved.
+    /// The config that a reference leads to, itself resolved.
     fn reference(
         &mut self,
         reference: &Node<'static>,
         chain: &mut Vec<String>,
-        settings: &Settings,
+        settings: &FetchSettings,
     ) -> Option<Node<'static>> {
         let url = reference.text_of("source").to_owned();
         let source = reference.get("source").unwrap_or(reference);
         self.references += 1;
-        if self.references > MOST_REFERENCES {
-            // Said once: the rest would say the same.
-            if self.references == MOST_REFERENCES + 1 {
+        if self.references > MAX_REFERENCES {
+            // Reported once: the rest would be the same.
+            if self.references == MAX_REFERENCES + 1 {
                 let message =
-                    format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
+                    format!("more than {MAX_REFERENCES} configs are referred to; put them together into fewer");
                 self.fail(source, "remote-count", message);
             }
             return None;
@@ -206,13 +206,16 @@ impl Pass<'_> {
             );
             return None;
         }
-        if chain.len() >= DEEPEST {
-            let message =
-                format!("{} is referred to at depth {}; at most {DEEPEST} are followed", shown(&url), chain.len() + 1);
+        if chain.len() >= MAX_REFERENCE_DEPTH {
+            let message = format!(
+                "{} is referred to at depth {}; at most {MAX_REFERENCE_DEPTH} are followed",
+                shown(&url),
+                chain.len() + 1
+            );
             self.fail(source, "remote-depth", message);
             return None;
         }
-        let content = self.content(reference, Accept::Config, settings)?;
+        let content = self.content(reference, ContentKind::Config, settings)?;
         let doc = self.next_doc;
         let tree = match read_config(content.bytes(), doc) {
             Ok(tree) => tree,
@@ -245,7 +248,7 @@ impl Pass<'_> {
             self.record(snapshot, source.origin);
         }
         for problem in &warnings {
-            let mut place = Place::machine_config(self.source.name(), &as_written(&tree, &problem.path));
+            let mut place = FieldLocation::machine_config(self.source.name(), &as_written(&tree, &problem.path));
             place.remote = Some(shown(&url));
             self.findings.push(finding(problem.severity, problem.code, place, problem.message.clone()));
         }
@@ -295,17 +298,17 @@ impl Pass<'_> {
     }
 
     /// Puts the bytes that a body refers to in its place, and gives them back.
-    fn embed(&mut self, body: &mut Node<'static>, settings: &Settings) -> Option<Vec<u8>> {
+    fn embed(&mut self, body: &mut Node<'static>, settings: &FetchSettings) -> Option<Vec<u8>> {
         if body.text_of("source").is_empty() {
             return None;
         }
-        let content = self.content(body, Accept::Resource, settings)?;
+        let content = self.content(body, ContentKind::Resource, settings)?;
         let bytes = content.bytes().to_vec();
         if let Content::Snapshot(snapshot) = &content {
             let origin = body.get("source").map_or(body.origin, |source| source.origin);
             self.record(snapshot, origin);
             // Plain bytes, never packed again: what a packer makes of them may change with its version, and the name of
-            // the rendered config with it. The compression is said outright, so that nothing can be inherited.
+            // the rendered config with it. The compression is set explicitly, so that none is inherited.
             body.value = Value::Map(Map(vec![
                 (Cow::Borrowed("compression"), Node::str_at("", Origin::NONE)),
                 (Cow::Borrowed("source"), Node::str_at(data_url::encode(&bytes), origin)),
@@ -315,16 +318,16 @@ impl Pass<'_> {
     }
 
     /// The bytes behind a source; notes what is missing.
-    fn content(&mut self, resource: &Node<'static>, accept: Accept, settings: &Settings) -> Option<Content> {
+    fn content(&mut self, resource: &Node<'static>, accept: ContentKind, settings: &FetchSettings) -> Option<Content> {
         let url = resource.text_of("source");
         let source = resource.get("source").unwrap_or(resource);
         if !is_embedded(url) {
             self.bodies += 1;
-            if self.bodies > MOST_REFERENCES {
-                // Said once: the rest would say the same.
-                if self.bodies == MOST_REFERENCES + 1 {
+            if self.bodies > MAX_REFERENCES {
+                // Reported once: the rest would be the same.
+                if self.bodies == MAX_REFERENCES + 1 {
                     let message = format!(
-                        "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
+                        "more than {MAX_REFERENCES} things are to be fetched; embed some, or put them into an image"
                     );
                     self.fail(source, "remote-count", message);
                 }
@@ -344,7 +347,7 @@ impl Pass<'_> {
         if is_embedded(url) {
             return self.inline(url, source, is_packed, verification.as_ref());
         }
-        if let Some(message) = why_never(resource) {
+        if let Some(message) = unfetchable_reason(resource) {
             self.fail(source, "remote-scheme", message);
             return None;
         }
@@ -370,7 +373,7 @@ impl Pass<'_> {
             }
             None => {
                 if self.asked.insert(key) {
-                    self.wanted.push(Wanted { key, request });
+                    self.wanted.push(ContentRequest { key, request });
                 }
                 None
             }
@@ -387,7 +390,7 @@ impl Pass<'_> {
             }
         };
         let bytes = if is_packed {
-            match gzip::unpack(&bytes, MOST_BYTES) {
+            match gzip::unpack(&bytes, MAX_TOTAL_BYTES) {
                 Ok(bytes) => bytes,
                 Err(error) => {
                     self.fail(source, "remote-gzip", error.to_string());
@@ -411,13 +414,13 @@ impl Pass<'_> {
     fn within_limit(&mut self, source: &Node<'static>, content: Content) -> Option<Content> {
         let before = self.bytes;
         self.bytes = before.saturating_add(content.bytes().len() as u64);
-        if self.bytes <= MOST_BYTES {
+        if self.bytes <= MAX_TOTAL_BYTES {
             return Some(content);
         }
-        // Said once: the rest would say the same.
-        if before <= MOST_BYTES {
+        // Reported once: the rest would be the same.
+        if before <= MAX_TOTAL_BYTES {
             let message = format!(
-                "with this, all that is referred to is larger than {MOST_BYTES} bytes together; refer to less, or put it \
+                "with this, all that is referred to is larger than {MAX_TOTAL_BYTES} bytes together; refer to less, or put it \
                  into an image"
             );
             self.fail(source, "remote-size", message);
@@ -442,21 +445,21 @@ impl Pass<'_> {
     }
 
     /// The place of a reference: in the MachineConfig, or in the remote config that has it.
-    fn place(&self, origin: Origin) -> Place {
+    fn place(&self, origin: Origin) -> FieldLocation {
         let name = self.source.name();
         if let Some(path) = self.source.object().path_of(origin) {
-            return Place::machine_config(name, &path);
+            return FieldLocation::machine_config(name, &path);
         }
         let remote = self.remotes.iter().find(|remote| remote.doc == origin.doc);
         let path =
             remote.and_then(|remote| remote.tree.path_of(origin)).unwrap_or_else(|| Path::of(&["spec", "config"]));
-        let mut place = Place::machine_config(name, &path);
+        let mut place = FieldLocation::machine_config(name, &path);
         place.remote = remote.map(|remote| remote.url.clone());
         place
     }
 }
 
-fn finding(severity: Severity, code: &'static str, place: Place, message: String) -> Finding {
+fn finding(severity: Severity, code: &'static str, place: FieldLocation, message: String) -> Finding {
     Finding { severity, code, pool: None, subject: String::new(), places: vec![place], message }
 }
 
@@ -465,13 +468,13 @@ fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
         return Err("it is empty; an Ignition config is a JSON object with ignition.version".to_owned());
     }
     let tree = serde_json::from_slice::<Node<'_>>(bytes);
-    let mut tree = tree.map_err(|error| instead_of_json(bytes).unwrap_or_else(|| error.to_string()))?.into_owned();
+    let mut tree = tree.map_err(|error| describe_non_json(bytes).unwrap_or_else(|| error.to_string()))?.into_owned();
     tree.number(doc);
     Ok(tree)
 }
 
-/// What stands where JSON should, if it does not even begin like it. Only words that are no secrets are quoted.
-fn instead_of_json(bytes: &[u8]) -> Option<String> {
+/// What was found in place of JSON, for text that does not begin like JSON. Only words that are no secrets are quoted.
+fn describe_non_json(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let has_line = |key: &str| text.lines().any(|line| line.starts_with(key));

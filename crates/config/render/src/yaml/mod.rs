@@ -1,11 +1,11 @@
-//! Writes YAML exactly as the machine-config operator's library does (go-yaml 2 behind ghodss/yaml).
+//! YAML writer: the exact output of the machine-config operator's library (go-yaml 2 behind ghodss/yaml).
 //!
 //! The name of a rendered config is a digest of this text, so every blank counts: a running cluster is taken over
 //! without a reboot only if the bytes are the same. It also serves as our YAML for people; it is what they know from
 //! `oc get -o yaml`.
 //!
-//! Compat: gopkg.in/yaml.v2 `emitterc.go`, `encode.go`, `resolve.go`, `sorter.go`. Recorded answers of the library are in
-//! `tests/oracle`.
+//! Compat: gopkg.in/yaml.v2 `emitterc.go`, `encode.go`, `resolve.go`, `sorter.go`. Recorded answers of the library are
+//! in `tests/oracle`.
 
 mod resolve;
 mod scalar;
@@ -20,7 +20,7 @@ use scalar::{Scalar, Style, is_break, is_printable};
 /// A scalar is folded at the first blank behind this column.
 const WIDTH: usize = 80;
 /// A longer key is written in the long form, `? key`.
-const LONGEST_KEY: usize = 128;
+const MAX_SIMPLE_KEY_LENGTH: usize = 128;
 
 /// Writes a document.
 pub fn write(node: &Node<'_>, out: &mut impl Write) -> fmt::Result {
@@ -45,7 +45,7 @@ pub fn to_string(node: &Node<'_>) -> String {
 
 struct Writer<'o, W> {
     out: &'o mut W,
-    /// How many characters stand on the current line.
+    /// The number of characters on the current line.
     column: usize,
 }
 
@@ -80,7 +80,7 @@ impl<W: Write> Writer<'_, W> {
                 self.blanks(indent)?;
             }
             let scalar = Scalar::of(key, true);
-            let is_simple = key.len() <= LONGEST_KEY && !scalar.has_breaks;
+            let is_simple = key.len() <= MAX_SIMPLE_KEY_LENGTH && !scalar.has_breaks;
             if is_simple {
                 self.scalar(&scalar, indent + 2, false)?;
                 self.ascii(":")?;
@@ -109,14 +109,14 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// What follows the colon of a key that stands at `indent`.
+    /// What follows the colon of a key at `indent`.
     fn value_of_key(&mut self, value: &Node<'_>, indent: usize) -> fmt::Result {
         match &value.value {
             Value::Map(map) if !map.is_empty() => {
                 self.newline()?;
                 self.map(map, indent + 2, false)
             }
-            // The dashes of a list stand below the key, not indented.
+            // The dashes of a list are below the key, not indented.
             Value::List(list) if !list.is_empty() => {
                 self.newline()?;
                 self.list(list, indent, false)
@@ -183,7 +183,7 @@ impl<W: Write> Writer<'_, W> {
             self.column += if scalar.is_ascii { text.len() } else { text.chars().count() };
             return self.out.write_str(text);
         }
-        // Pieces end where a single blank stands; only there can a line be folded.
+        // Pieces end at a single blank; only there can a line be folded.
         let mut start = 0;
         let bytes = text.as_bytes();
         for (at, _) in text.match_indices(' ') {
@@ -348,7 +348,7 @@ fn sorted(map: &Map<'_>) -> Vec<usize> {
 /// Other characters before letters, else by code point.
 ///
 /// Differs: the library also orders digits inside keys by the number they make, in a way that is no order at all for
-/// some sets of keys; no key of a MachineConfig's spec has a digit that this would touch (`tpm2` stands alone).
+/// some sets of keys; no key of a MachineConfig's spec has a digit that this would touch (`tpm2` has no neighbours).
 fn compare_keys(a: &str, b: &str) -> Ordering {
     let rank = |c: char| (c.is_alphabetic(), c);
     a.chars().map(rank).cmp(b.chars().map(rank))

@@ -1,4 +1,4 @@
-//! Which plain YAML texts a YAML 1.1 reader takes for something else than a string.
+//! YAML 1.1 type resolution: which plain texts a reader takes for something else than a string.
 //!
 //! Compat: gopkg.in/yaml.v2 `resolve.go`, with the number syntax of Go's `strconv`.
 

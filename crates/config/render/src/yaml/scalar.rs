@@ -1,4 +1,4 @@
-//! How a string must be written: plain, quoted, or as a block of lines.
+//! Scalar styles: whether a string is written plain, quoted, or as a block of lines.
 
 use std::borrow::Cow;
 
@@ -24,32 +24,32 @@ pub(super) enum Style {
 
 impl<'t> Scalar<'t> {
     pub(super) fn of(text: &'t str, is_simple_key: bool) -> Self {
-        // Nearly all that a config holds are texts such as `data:;base64,…`: no blank, nothing special. They are told
+        // Nearly all that a config holds are texts such as `data:;base64,…`: no blank, nothing special. They are found
         // by comparisons that the compiler does for many bytes at once: blanks, controls, everything beyond ASCII.
         let is_quiet = text.bytes().fold(true, |quiet, byte| quiet & (byte.wrapping_sub(0x21) < 0x5e));
-        if is_quiet && text.len() > LONGEST_WORD && is_quiet_at_the_edges(text) {
+        if is_quiet && text.len() > MAX_WORD_LENGTH && is_quiet_at_the_edges(text) {
             let text = Cow::Borrowed(text);
             return Scalar { text, style: Style::Plain, has_breaks: false, has_blanks: false, is_ascii: true };
         }
         let text = as_read(text);
-        let look = Look::at(&text);
+        let traits = ScalarTraits::of(&text);
         let style = if text.contains('\n') {
-            if look.allows_literal && !is_simple_key { Style::Literal } else { Style::Double }
+            if traits.allows_literal && !is_simple_key { Style::Literal } else { Style::Double }
         } else if !is_string_when_plain(&text) {
             Style::Double
-        } else if look.allows_plain && !(text.is_empty() && is_simple_key) {
+        } else if traits.allows_plain && !(text.is_empty() && is_simple_key) {
             Style::Plain
-        } else if look.allows_single && !(look.has_breaks && is_simple_key) {
+        } else if traits.allows_single && !(traits.has_breaks && is_simple_key) {
             Style::Single
         } else {
             Style::Double
         };
-        Scalar { style, has_breaks: look.has_breaks, has_blanks: look.has_blanks, is_ascii: look.is_ascii, text }
+        Scalar { style, has_breaks: traits.has_breaks, has_blanks: traits.has_blanks, is_ascii: traits.is_ascii, text }
     }
 }
 
 /// What a YAML reader may take for something else than a string is shorter than this, unless it begins like a number.
-const LONGEST_WORD: usize = 5;
+const MAX_WORD_LENGTH: usize = 5;
 
 /// Whether a text without blanks begins with a letter or a slash and does not end in a colon. (Other colons and hashes
 /// only mean something beside blanks.)
@@ -92,8 +92,8 @@ fn as_read(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What a text allows.
-struct Look {
+/// Properties of a text that decide its style.
+struct ScalarTraits {
     allows_plain: bool,
     allows_single: bool,
     allows_literal: bool,
@@ -102,8 +102,8 @@ struct Look {
     is_ascii: bool,
 }
 
-impl Look {
-    fn at(text: &str) -> Look {
+impl ScalarTraits {
+    fn of(text: &str) -> ScalarTraits {
         let first = text.as_bytes().first().copied();
         let mut indicator = text.starts_with("---") || text.starts_with("...");
         indicator |= first.is_some_and(|byte| b"#,[]{}&*!|>'\"%@`".contains(&byte));
@@ -111,8 +111,8 @@ impl Look {
         indicator |= first.is_some_and(|byte| b"?:-".contains(&byte))
             && after_first.is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
 
-        // Bytes that need a look: everything else is a plain printable character.
-        let mut look = Look {
+        // Bytes that need a check: everything else is a plain printable character.
+        let mut traits = ScalarTraits {
             allows_plain: true,
             allows_single: true,
             allows_literal: true,
@@ -123,20 +123,20 @@ impl Look {
         let mut special = false;
         let mut blank_before_break = false;
         let mut break_before_blank = false;
-        if look.is_ascii {
+        if traits.is_ascii {
             let bytes = text.as_bytes();
             for (at, byte) in bytes.iter().enumerate() {
                 match byte {
                     b' ' => {
-                        look.has_blanks = true;
+                        traits.has_blanks = true;
                         break_before_blank |= at > 0 && bytes[at - 1] == b'\n';
                     }
                     b'\n' => {
-                        look.has_breaks = true;
+                        traits.has_breaks = true;
                         blank_before_break |= at > 0 && bytes[at - 1] == b' ';
                     }
                     b'\r' => {
-                        look.has_breaks = true;
+                        traits.has_breaks = true;
                         special = true;
                     }
                     b':' if at > 0 => {
@@ -153,10 +153,10 @@ impl Look {
             while let Some(c) = chars.next() {
                 let after = chars.peek().copied();
                 if c == ' ' {
-                    look.has_blanks = true;
+                    traits.has_blanks = true;
                     break_before_blank |= before.is_some_and(is_break);
                 } else if is_break(c) {
-                    look.has_breaks = true;
+                    traits.has_breaks = true;
                     blank_before_break |= before == Some(' ');
                     special |= !is_printable(c);
                 } else if !is_printable(c) {
@@ -171,11 +171,11 @@ impl Look {
         }
         let edge = |c: Option<char>| c.is_some_and(|c| c == ' ' || is_break(c));
         let ends_blank = text.ends_with(' ');
-        look.allows_plain =
-            !(indicator || special || look.has_breaks || edge(text.chars().next()) || edge(text.chars().next_back()));
-        look.allows_single = !(special || blank_before_break || break_before_blank);
-        look.allows_literal = !(special || blank_before_break || ends_blank);
-        look
+        traits.allows_plain =
+            !(indicator || special || traits.has_breaks || edge(text.chars().next()) || edge(text.chars().next_back()));
+        traits.allows_single = !(special || blank_before_break || break_before_blank);
+        traits.allows_literal = !(special || blank_before_break || ends_blank);
+        traits
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who forms the base that others build upon.
+//! The base: the generated MachineConfigs that users' MachineConfigs build upon.
 
 use seaworthy_ignition::Severity;
 use serde_json::json;

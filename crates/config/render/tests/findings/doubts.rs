@@ -1,4 +1,4 @@
-//! What upstream takes without a word, and machines cannot use.
+//! Warnings about what upstream accepts silently and machines cannot use.
 
 use seaworthy_ignition::Severity;
 use serde_json::{Value, json};
@@ -54,11 +54,11 @@ fn what_lies_below_a_file_is_a_warning_that_names_both() {
 
 #[test]
 fn an_empty_kernel_argument_and_blanks_at_the_ends_of_one_are_warnings() {
-    for (argument, said) in [("", "is empty"), (" ", "is empty"), ("quiet ", "has blanks at its ends")] {
+    for (argument, expected) in [("", "is empty"), (" ", "is empty"), ("quiet ", "has blanks at its ends")] {
         let outcome = rendered(&worker(), &[mc("00", json!({"kernelArguments": ["a=b c", argument]}))]);
         let finding = outcome.only("blank-argument");
         assert_gist(finding, Severity::Warning, "", &["00 spec.kernelArguments[1]"]);
-        assert!(finding.message.contains(said), "{finding}");
+        assert!(finding.message.contains(expected), "{finding}");
     }
 }
 
@@ -67,14 +67,14 @@ fn an_empty_kernel_argument_and_blanks_at_the_ends_of_one_are_warnings() {
 #[test]
 fn an_ssh_key_that_is_none_is_a_warning_and_is_not_shown() {
     let private = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk";
-    for (key, said) in
+    for (key, expected) in
         [("hunter2", "not an SSH public key"), ("", "not an SSH public key"), (private, "replace the pair")]
     {
         let keys = json!([{"name": "core", "sshAuthorizedKeys": [KEY, key]}]);
         let outcome = rendered(&worker(), &[ign("00", users(keys))]);
         let finding = outcome.only("ssh-key");
         assert_gist(finding, Severity::Warning, "", &["00 spec.config.passwd.users[0].sshAuthorizedKeys[1]"]);
-        assert!(finding.message.contains(said) && !finding.message.contains("b3Blb"), "{finding}");
+        assert!(finding.message.contains(expected) && !finding.message.contains("b3Blb"), "{finding}");
         assert!(!finding.message.contains("hunter2"), "{finding}");
     }
 }
@@ -118,14 +118,14 @@ fn a_mode_that_is_none_is_one_error() {
     assert!(finding.message.contains("cannot exceed 0777: write an octal number such as 0644 in YAML"), "{finding}");
 }
 
-// === What nobody wrote ===
+// === Defaults ===
 
 #[test]
 fn an_error_about_a_default_says_that_it_is_one() {
     let findings = refused(&worker(), &[ign("00", files(json!([{"path": "/a", "mode": 420}])))]);
     let finding = one(&findings);
     assert_eq!(finding.code, "overwrite-without-source");
-    assert!(finding.message.contains("nobody sets overwrite"), "{finding}");
+    assert!(finding.message.contains("no MachineConfig sets overwrite"), "{finding}");
     let written = ign("00", files(json!([{"path": "/a", "append": [{"source": "data:,"}], "overwrite": false}])));
     rendered(&worker(), &[written]);
 }

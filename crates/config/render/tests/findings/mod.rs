@@ -1,4 +1,4 @@
-//! Every finding: what it is about, how bad it is, and where both sides stand.
+//! Every finding: what it is about, how bad it is, and the fields of both sides.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

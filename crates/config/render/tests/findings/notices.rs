@@ -1,4 +1,4 @@
-//! What is worth knowing about an input or a result, and findings as such.
+//! Notices about an input or a result, and findings as such.
 
 use seaworthy_ignition::Severity;
 use seaworthy_render::keys;
@@ -222,7 +222,7 @@ fn an_os_image_without_a_digest_is_a_warning() {
     let outcome = rendered(&worker(), &[mc("00", json!({"osImageURL": "img:latest"}))]);
     assert_gist(outcome.only("os-image-without-digest"), Severity::Warning, "osImageURL", &["00 spec.osImageURL"]);
     assert_eq!(outcome.coded("os-image-overridden").len(), 0);
-    // The cluster's own image is nobody's choice.
+    // The cluster's own image is not chosen by an input.
     assert_eq!(rendered(&worker(), &[mc("00", json!({}))]).findings, []);
 }
 

@@ -1,4 +1,4 @@
-//! What inputs do to each other.
+//! Findings about inputs that override each other.
 
 use seaworthy_ignition::Severity;
 use serde_json::json;
@@ -106,7 +106,7 @@ fn a_wish_that_another_input_cannot_take_back_is_a_conflict() {
     // It is the same the other way around, where the later input wins anyway.
     let inputs = [mc("00", json!({"fips": false})), mc("01", json!({"fips": true}))];
     assert_eq!(places(rendered(&worker(), &inputs).only("conflict")), ["01 spec.fips", "00 spec.fips"]);
-    // Where nobody wishes for anything nobody is overruled.
+    // Where no input sets a value none is overridden.
     let inputs = [mc("00", json!({"fips": false})), mc("01", json!({"kernelType": "default"}))];
     assert_eq!(rendered(&worker(), &inputs).findings, []);
 }

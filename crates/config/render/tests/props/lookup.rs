@@ -1,6 +1,6 @@
 //! Finds values by the paths that places give.
 
-use seaworthy_render::Place;
+use seaworthy_render::FieldLocation;
 use serde_json::Value;
 
 use crate::props::manifests::content;
@@ -55,7 +55,7 @@ pub fn is_there_or_its_parent_is(value: &Value, path: &str) -> bool {
 }
 
 /// The value at a place, in a manifest or in the remote config that it refers to.
-pub fn value(manifests: &[Value], place: &Place) -> Option<Value> {
+pub fn value(manifests: &[Value], place: &FieldLocation) -> Option<Value> {
     assert_eq!(place.kind, "MachineConfig");
     match &place.remote {
         Some(url) => at(&serde_json::from_slice(&content(url)?).unwrap(), &place.path).cloned(),

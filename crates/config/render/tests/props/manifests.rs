@@ -1,11 +1,11 @@
-//! MachineConfigs that meet each other often: few names, few paths, many ways to say something about them.
+//! MachineConfigs that meet each other often: few names, few paths, many ways to set them.
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use seaworthy_fetch::{FailureKind, FetchError};
-use seaworthy_render::remote::Wanted;
+use seaworthy_render::remote::ContentRequest;
 use serde_json::{Map, Value, json};
 
 use crate::support::*;
@@ -55,7 +55,7 @@ fn owner() -> impl Strategy<Value = Value> {
     prop_oneof![9 => number().prop_map(|id| json!({"id": id})), 1 => Just(json!({"name": "u"}))]
 }
 
-/// What stands at a path.
+/// The kind of entry at a path.
 fn storage_node(path: &'static str) -> BoxedStrategy<(&'static str, Value)> {
     let owners = (option::of(owner()), option::of(owner()));
     let file = (body(), option::weighted(0.2, vec(body(), 1..3)), option::of(number()), option::of(flag()), owners);
@@ -304,7 +304,7 @@ pub fn content(url: &str) -> Option<Vec<u8>> {
 }
 
 /// Answers with [`content`].
-pub fn server(wanted: &Wanted) -> Result<Vec<u8>, FetchError> {
+pub fn server(wanted: &ContentRequest) -> Result<Vec<u8>, FetchError> {
     let url = &wanted.request.url;
     content(url).ok_or_else(|| FetchError {
         url: url.clone(),

@@ -17,7 +17,7 @@ fn leaves<'v>(value: &'v Value, all: &mut Vec<&'v Value>) {
     }
 }
 
-/// Whether a value is the one that stands where an entry says nothing, by the field of the entry.
+/// Whether a value is the default of a field that an entry does not set.
 fn is_filled_in(line: &Line, holder: &Value) -> bool {
     let is_silent = |key: &str| holder.get(key).is_none_or(Value::is_null);
     match line.field.as_str() {
@@ -31,7 +31,7 @@ fn is_filled_in(line: &Line, holder: &Value) -> bool {
     }
 }
 
-/// Whether what stands at a place became the value of a result.
+/// Whether the value at a location became the value of a result.
 fn became(found: &Value, line: &Line) -> bool {
     if *found == line.value {
         return true;
@@ -48,7 +48,7 @@ fn became(found: &Value, line: &Line) -> bool {
     fetched.is_some_and(|bytes| data_url::decode(line.value.as_str().unwrap()).unwrap().as_ref() == bytes)
 }
 
-/// What nobody but rendering itself says.
+/// Values that rendering itself sets.
 fn is_made(line: &Line) -> bool {
     match line.subject.as_str() {
         "fips" => line.value == false,
@@ -83,7 +83,7 @@ proptest! {
                 (None, Some(default)) => {
                     prop_assert!(default.reason != "filled in by rendering", "no reason is known for {:?}", line);
                     match &default.entry {
-                        None => prop_assert!(is_made(line), "nobody is named for {:?}", line),
+                        None => prop_assert!(is_made(line), "no field is named for {:?}", line),
                         Some(entry) => {
                             prop_assert!(outcome.inputs.contains(&entry.name));
                             let found = lookup::value(&manifests, entry).unwrap();
@@ -94,10 +94,10 @@ proptest! {
                 (Some(place), None) => {
                     prop_assert!(outcome.inputs.contains(&place.name));
                     let found = lookup::value(&manifests, place);
-                    prop_assert!(found.is_some(), "nothing stands at the place of {:?}", line);
-                    prop_assert!(became(&found.clone().unwrap(), line), "{:?} stands at the place of {:?}", found, line);
+                    prop_assert!(found.is_some(), "nothing at the location of {:?}", line);
+                    prop_assert!(became(&found.clone().unwrap(), line), "{:?} at the location of {:?}", found, line);
                 }
-                _ => prop_assert!(false, "either somebody or a reason, not both or neither: {:?}", line),
+                _ => prop_assert!(false, "either a field or a reason, not both or neither: {:?}", line),
             }
             for place in &line.also {
                 let also = Line { set_by: Some(place.clone()), ..line.clone() };
@@ -120,7 +120,8 @@ proptest! {
     #[test]
     fn whoever_said_something_else_about_a_file_is_remembered(Manifests(manifests) in machine_configs()) {
         let Ok(outcome) = try_render_with(&infra(), &manifests, &context(), &server).0 else { return Ok(()) };
-        // Modes are a field that only merging touches: whoever gives one that is not the result's must have lost it.
+        // Modes are a field that only merging touches: an input whose mode is not the result's must be among the
+        // overridden ones.
         for name in &outcome.inputs {
             let manifest = manifests.iter().find(|manifest| manifest["metadata"]["name"] == name.as_str()).unwrap();
             let config = &manifest["spec"]["config"];
@@ -133,7 +134,7 @@ proptest! {
                 let Some(line) = outcome.provenance.iter().find(|line| line.subject == subject && line.field == "mode")
                 else { continue };
                 let here = format!("spec.config.storage.files[{nth}].mode");
-                let is_here = |place: &seaworthy_render::Place| {
+                let is_here = |place: &seaworthy_render::FieldLocation| {
                     place.name == *name && place.path == here && place.remote.is_none()
                 };
                 let known = line.set_by.iter().any(is_here)

@@ -1,4 +1,4 @@
-//! What a result depends on, and what not.
+//! Rendering is a function of its inputs: what a result depends on, and what not.
 
 use proptest::prelude::*;
 use seaworthy_render::{Finding, keys};

@@ -1,4 +1,4 @@
-//! What the YAML writer writes is YAML, and says the same.
+//! The output of the YAML writer is YAML with the same content.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Everything that is not a config: files, fragments, key files, certificates.
 
 use rstest::rstest;
-use seaworthy_fetch::{Accept, Compression};
+use seaworthy_fetch::{Compression, ContentKind};
 use seaworthy_render::keys;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn every_body_becomes_a_part_of_the_config_and_nothing_else_is_left_of_its_refer
         assert!(!text.contains(gone), "{gone} is left: {text}");
     }
     for wanted in rounds.iter().flatten() {
-        assert_eq!(wanted.request.accept, Accept::Resource);
+        assert_eq!(wanted.request.accept, ContentKind::Resource);
         assert_eq!(wanted.request.compression, Some(Compression::Gzip));
         assert_eq!(wanted.request.headers, [("A".to_owned(), "secret".to_owned())]);
         assert!(wanted.request.verification.is_some());
@@ -245,7 +245,7 @@ fn what_was_fetched_stands_on_the_rendered_object() {
         outcome.object["metadata"]["annotations"][keys::REMOTE_CONTENT],
         outcome.annotations[keys::REMOTE_CONTENT]
     );
-    // Where nothing was fetched there is nothing to tell.
+    // Where nothing was fetched there is nothing to record.
     let plain = Web::default().render(&[ign("00", json!({}))]);
     assert_eq!(plain.annotations.get(keys::REMOTE_CONTENT), None);
 }

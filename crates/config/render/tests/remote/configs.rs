@@ -1,7 +1,7 @@
 //! Configs that refer to configs.
 
 use rstest::rstest;
-use seaworthy_fetch::{Accept, FailureKind};
+use seaworthy_fetch::{ContentKind, FailureKind};
 use serde_json::{Value, json};
 
 use crate::remote::{Web, failure, merging, referring, sources, urls};
@@ -81,7 +81,7 @@ fn configs_are_asked_for_as_configs_and_with_everything_the_reference_says() {
         let (outcome, rounds) = web.try_render(&[ign("00", json!({"ignition": {"config": references}}))]);
         assert_eq!(*outcome.unwrap().config(), json!({"ignition": {"version": "3.5.0"}}));
         let wanted = &rounds[0][0];
-        assert_eq!(wanted.request.accept, Accept::Config);
+        assert_eq!(wanted.request.accept, ContentKind::Config);
         assert_eq!(wanted.request.compression, Some(seaworthy_fetch::Compression::Gzip));
         assert_eq!(wanted.request.verification.as_ref().unwrap().to_string(), hash);
         let headers = [("Authorization", "Bearer t"), ("X", "y")];
@@ -164,7 +164,7 @@ fn a_flood_of_references_is_refused() {
     let web = tops.iter().fold(Web::default(), |web, top| web.config(top, merging(&many)));
     let web = many.iter().fold(web, |web, url| web.config(url, json!({})));
     let findings = web.refused(&[referring(&tops, json!({}))]);
-    // Said once, however many there are.
+    // Reported once, however many there are.
     assert_eq!(one(&findings).code, "remote-count");
     assert!(findings[0].message.contains("1000"), "{}", findings[0]);
     // 999 are fine.

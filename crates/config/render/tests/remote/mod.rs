@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use seaworthy_fetch::{FailureKind, FetchError, redact};
 use seaworthy_render::Finding;
-use seaworthy_render::remote::Wanted;
+use seaworthy_render::remote::ContentRequest;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -32,7 +32,7 @@ impl Web {
         self.with(url, with_version("3.5.0", sections).to_string())
     }
 
-    fn answer(&self, wanted: &Wanted) -> Result<Vec<u8>, FetchError> {
+    fn answer(&self, wanted: &ContentRequest) -> Result<Vec<u8>, FetchError> {
         let url = &wanted.request.url;
         self.0.get(url).cloned().ok_or_else(|| failure(url, FailureKind::NotFound))
     }

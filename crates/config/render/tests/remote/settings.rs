@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use seaworthy_fetch::{Proxy, Settings};
+use seaworthy_fetch::{FetchSettings, Proxy};
 use serde_json::{Value, json};
 
 use crate::remote::{Web, merging, urls};
 use crate::support::*;
 
-fn settings_of<'w>(rounds: &'w Rounds, url: &str) -> &'w Settings {
+fn settings_of<'w>(rounds: &'w Rounds, url: &str) -> &'w FetchSettings {
     let wanted = rounds.iter().flatten().find(|wanted| wanted.request.url == url);
     &wanted.unwrap_or_else(|| panic!("{url} was not asked for")).request.settings
 }
@@ -40,7 +40,7 @@ fn without_settings_the_defaults_are_used() {
     let (outcome, rounds) =
         Web::default().with("https://h/a", "a").try_render(&[ign("00", files(json!([file("/a", "https://h/a")])))]);
     outcome.unwrap();
-    assert_eq!(*settings_of(&rounds, "https://h/a"), Settings::default());
+    assert_eq!(*settings_of(&rounds, "https://h/a"), FetchSettings::default());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn settings_of_a_config_apply_to_its_own_bodies_and_references_and_below() {
     let (outcome, rounds) =
         web.try_render(&[ign("00", with_settings(outer, &["https://h/r"], "https://h/outer-file"))]);
     outcome.unwrap();
-    let expected = Settings {
+    let expected = FetchSettings {
         response_headers_timeout: Some(Duration::from_secs(3)),
         total_timeout: Some(Duration::from_secs(20)),
         proxy: Proxy {

@@ -1,4 +1,4 @@
-//! The key under which content is kept: the same inputs give the same result for ever.
+//! The key under which content is kept: the same inputs always give the same result.
 
 use seaworthy_fetch::{Snapshot, SnapshotKey};
 use seaworthy_render::remote::Resolver;

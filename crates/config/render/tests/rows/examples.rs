@@ -1,4 +1,4 @@
-//! The example manifests of the source document, as they stand there.
+//! The example manifests of the upstream documentation, unchanged.
 
 use seaworthy_ignition::Node;
 use seaworthy_render::{MachineConfig, Pool, prepare, render};
@@ -19,7 +19,7 @@ fn example(yaml: &str, pool: &Pool) -> Outcome {
 
 #[test]
 fn row_68_a_config_of_2_2_in_place_is_converted() {
-    // It has no label; a pool would not find it as it stands, so one is put on.
+    // It has no label, so no pool would select it unchanged: one is added.
     let yaml = "\
 apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -107,7 +107,7 @@ spec:
     let outcome = example(yaml, &Pool::for_role("worker"));
     assert_eq!(outcome.spec["kernelType"], "realtime");
     assert_eq!(place(outcome.line("kernelType", "").set_by.as_ref().unwrap()), "worker-kerneltype spec.kernelType");
-    // What nobody says is filled in, and nobody is named for it.
+    // Defaults are filled in, and no input is named for them.
     assert_eq!(outcome.line("osImageURL", "").set_by, None);
 }
 

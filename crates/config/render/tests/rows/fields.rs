@@ -182,7 +182,7 @@ fn row_17_images_of_generated_inputs_do_not_count() {
     assert_eq!(outcome.spec["osImageURL"], BASE);
     assert_eq!(outcome.spec["baseOSExtensionsContainerImage"], "ext");
     assert_eq!(outcome.annotations.get(keys::OS_IMAGE_OVERRIDDEN), None);
-    // An empty annotation marks nobody.
+    // An empty annotation does not mark a MachineConfig as generated.
     let outcome = rendered_in(&worker(), &[generated_by("", mc("00", spec))], &context);
     assert_eq!(outcome.spec["osImageURL"], "other");
 }

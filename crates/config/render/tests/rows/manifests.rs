@@ -1,4 +1,4 @@
-//! What is said about the manifests themselves: types, keys, names, and labels that lead nowhere.
+//! Findings about the manifests themselves: types, keys, names, and labels that no pool selects.
 
 use rstest::rstest;
 use seaworthy_ignition::{Node, Severity};
@@ -20,7 +20,7 @@ fn pool_with(spec: Value) -> Value {
 }
 
 /// The findings as `path: message`.
-fn said(findings: &[Finding]) -> Vec<String> {
+fn messages(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{}: {}", finding.places[0].path, finding.message)).collect()
 }
 
@@ -56,7 +56,7 @@ fn all_mistakes_of_a_pool_are_reported_at_once() {
         "spec.paused",
     ];
     assert_eq!(paths, expected);
-    let operator = said(&findings).into_iter().find(|said| said.contains("operator:")).unwrap();
+    let operator = messages(&findings).into_iter().find(|message| message.contains("operator:")).unwrap();
     assert!(operator.ends_with("did you mean \"In\"?"), "{operator}");
 }
 
@@ -90,7 +90,7 @@ fn unknown_keys_of_a_machine_config_are_named_with_what_was_meant() {
     object["labels"] = json!({});
     object["kernelType"] = "".into();
     object["specs"] = json!({});
-    let mut found = said(&of_machine_config(&object));
+    let mut found = messages(&of_machine_config(&object));
     found.sort();
     let role = format!(
         "metadata[{:?}]: unknown key {:?} is ignored; it belongs below labels or annotations; move it there",
@@ -138,7 +138,7 @@ fn wrong_types_in_a_controller_config_are_not_read_as_unset() {
             keys::RELEASE_VERSION
         ),
     ];
-    assert_eq!(said(&findings), expected);
+    assert_eq!(messages(&findings), expected);
     assert_eq!(findings[0].places[0].name, "machine-config-controller");
     let spec = json!({"spec": []});
     assert_eq!(ControllerConfig::read(&Node::from_json(&spec)).unwrap_err().len(), 1);

@@ -1,4 +1,4 @@
-//! What the Ignition configs of two MachineConfigs become together.
+//! Merging of the Ignition configs of two MachineConfigs.
 
 use seaworthy_ignition::Severity;
 use serde_json::{Value, json};

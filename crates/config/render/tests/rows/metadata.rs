@@ -1,4 +1,4 @@
-//! The rendered object: its name, annotations, owner and size (3.11, 3.12, 3.15).
+//! The rendered object: its name, annotations, owner and size.
 
 use seaworthy_ignition::{Node, Severity};
 use seaworthy_render::{Context, Controller, ControllerConfig, keys, object};
@@ -108,18 +108,18 @@ fn of_size(bytes: usize) -> Outcome {
 
 #[test]
 fn the_size_limit_is_a_finding_and_no_refusal() {
-    assert_eq!((object::LARGEST, object::LARGE), (1_572_864, 1_258_291));
+    assert_eq!((object::MAX_OBJECT_BYTES, object::LARGE_OBJECT_BYTES), (1_572_864, 1_258_291));
     let overhead = of_size(0).size;
-    assert_eq!(of_size(object::LARGE - overhead).coded("too-large").len(), 0);
+    assert_eq!(of_size(object::LARGE_OBJECT_BYTES - overhead).coded("too-large").len(), 0);
 
-    let close = of_size(object::LARGE - overhead + 1);
+    let close = of_size(object::LARGE_OBJECT_BYTES - overhead + 1);
     let finding = close.only("too-large");
     assert_eq!((finding.severity, close.size), (Severity::Warning, 1_258_292));
     assert!(finding.message.contains("(1258292 bytes, max 1572864 bytes)"), "{finding}");
 
-    let largest = of_size(object::LARGEST - overhead);
+    let largest = of_size(object::MAX_OBJECT_BYTES - overhead);
     assert!(largest.only("too-large").message.contains("close to the limit"));
-    let beyond = of_size(object::LARGEST - overhead + 1);
+    let beyond = of_size(object::MAX_OBJECT_BYTES - overhead + 1);
     let finding = beyond.only("too-large");
     assert!(finding.message.contains("too large") && finding.message.contains("(1572865 bytes"), "{finding}");
     assert!(finding.message.contains(&beyond.name) && finding.message.contains("gzip"), "{finding}");
@@ -134,8 +134,8 @@ fn a_controller_refuses_what_no_cluster_stores() {
         let body = format!("data:,{}", "x".repeat(bytes - overhead));
         [ign("00", files(json!([file("/a", &body)])))]
     };
-    assert_eq!(rendered_in(&worker(), &input(object::LARGEST), &strict).size, object::LARGEST);
-    let findings = refused_in(&worker(), &input(object::LARGEST + 1), &strict);
+    assert_eq!(rendered_in(&worker(), &input(object::MAX_OBJECT_BYTES), &strict).size, object::MAX_OBJECT_BYTES);
+    let findings = refused_in(&worker(), &input(object::MAX_OBJECT_BYTES + 1), &strict);
     let finding = one(&findings);
     assert_eq!((finding.code, finding.severity), ("too-large", Severity::Error));
     assert!(finding.message.contains("(1572865 bytes, max 1572864 bytes)"), "{finding}");

@@ -1,4 +1,4 @@
-//! Which Ignition configs are read, and what is said about those that are not.
+//! Reading of Ignition configs: which are accepted, and the errors of those that are not.
 
 use serde_json::{Value, json};
 

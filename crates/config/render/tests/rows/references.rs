@@ -120,7 +120,7 @@ fn row_71_every_scheme_of_3_5_is_read_and_tftp_is_not_fetched() {
     let input = [ign("00", files(json!([file("/a", "tftp://h/a")])))];
     let (outcome, rounds) = try_render_with(&worker(), &input, &context(), &|_| Ok(Vec::new()));
     assert_eq!(rounds.len(), 0);
-    // Whoever only looks is told the same.
+    // Offline rendering reports the same.
     for findings in [outcome.unwrap_err(), refused_in(&worker(), &input, &keeping())] {
         assert_eq!(one(&findings).code, "remote-scheme");
         assert_eq!(places(&findings[0]), ["00 spec.config.storage.files[0].contents.source"]);

@@ -1,4 +1,4 @@
-//! Which MachineConfigs feed a pool, and in which order.
+//! Selection: the MachineConfigs of a pool, and their order.
 
 use seaworthy_render::{Pool, keys};
 use serde_json::{Value, json};

@@ -12,9 +12,9 @@ use seaworthy_fetch::{FetchError, Snapshot};
 use seaworthy_ignition::Node;
 use seaworthy_ignition::node::Origin;
 use seaworthy_render::provenance::DefaultValue;
-use seaworthy_render::remote::{Embedded, Resolver, Unavailable, Wanted};
+use seaworthy_render::remote::{ContentRequest, Embedded, FetchFailure, Resolver};
 use seaworthy_render::{
-    Context, ControllerConfig, Finding, MachineConfig, Place, Pool, Prepared, Rendered, keys, prepare, render,
+    Context, ControllerConfig, FieldLocation, Finding, MachineConfig, Pool, Prepared, Rendered, keys, prepare, render,
 };
 use serde_json::{Value, json};
 
@@ -136,16 +136,16 @@ pub struct Line {
     pub subject: String,
     pub field: String,
     pub value: Value,
-    pub set_by: Option<Place>,
+    pub set_by: Option<FieldLocation>,
     pub default: Option<DefaultValue>,
-    pub also: Vec<Place>,
-    pub overrode: Vec<(Place, Option<Value>)>,
+    pub also: Vec<FieldLocation>,
+    pub overrode: Vec<(FieldLocation, Option<Value>)>,
     pub fetched: Option<Embedded>,
     /// What was fetched for those that it overrode.
     pub lost: Vec<Option<Embedded>>,
 }
 
-/// What was fetched, without the number of a document: that is nobody's business.
+/// What was fetched, without the number of its document, which may differ.
 fn unnumbered(embedded: &Embedded) -> Embedded {
     Embedded { origin: Origin::NONE, ..embedded.clone() }
 }
@@ -313,7 +313,7 @@ pub fn places(finding: &Finding) -> Vec<String> {
 }
 
 /// A place as `name path` or `name path (url)`.
-pub fn place(place: &Place) -> String {
+pub fn place(place: &FieldLocation) -> String {
     match &place.remote {
         Some(url) => format!("{} {} ({url})", place.name, place.path),
         None => format!("{} {}", place.name, place.path),
@@ -328,12 +328,12 @@ pub fn fetch_time() -> SystemTime {
 }
 
 /// A server that answers for every wanted thing.
-pub type Server<'s> = dyn Fn(&Wanted) -> Result<Vec<u8>, FetchError> + 's;
+pub type Server<'s> = dyn Fn(&ContentRequest) -> Result<Vec<u8>, FetchError> + 's;
 
 /// What was asked for, round by round.
-pub type Rounds = Vec<Vec<Wanted>>;
+pub type Rounds = Vec<Vec<ContentRequest>>;
 
-/// Resolves the references of an input with the answers of a server, and tells what was asked for.
+/// Resolves the references of an input with the answers of a server, and returns what was asked for.
 pub fn resolve_with(resolver: &mut Resolver, input: &mut Prepared<'_>, server: &Server<'_>) -> Rounds {
     let mut rounds = Vec::new();
     loop {
@@ -344,7 +344,7 @@ pub fn resolve_with(resolver: &mut Resolver, input: &mut Prepared<'_>, server: &
         assert!(rounds.len() < 40, "it never ends: {wanted:#?}");
         for wanted in &wanted {
             let answer = server(wanted).map(|bytes| Snapshot::new(bytes, &wanted.request.url, fetch_time()));
-            resolver.answer(wanted.key, answer.map_err(Unavailable::from));
+            resolver.answer(wanted.key, answer.map_err(FetchFailure::from));
         }
         rounds.push(wanted);
     }

@@ -1,4 +1,4 @@
-//! Who sends a request.
+//! User identities: name, uid, groups and extra attributes.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,21 @@ use serde_json::{Value, json};
 /// An authenticated user, or the anonymous one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The name.
     pub user: String,
     /// An identifier that outlives the name, empty for none.
     pub uid: String,
-    /// The groups.
     pub groups: Vec<String>,
-    /// What the authenticator knows beside, such as the pod that a token is bound to.
+    /// Additional facts of the authenticator, such as the pod that a token is bound to.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The user who sends no credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group that may do everything, whatever the rules say: the way back in.
+/// The group that may do everything, whatever the rules say, so that broken rules can be repaired.
 pub const MASTERS: &str = "system:masters";
 /// The group of everyone with valid credentials.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everyone without.
+/// The group of everyone without credentials.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl Identity {
@@ -36,12 +34,11 @@ impl Identity {
         Identity { user: user.into(), groups, ..Identity::default() }
     }
 
-    /// Whoever sends no credentials.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Identity {
         Identity { user: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Identity::default() }
     }
 
-    /// A service account.
     pub fn service_account(namespace: &str, name: &str, uid: &str) -> Identity {
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");

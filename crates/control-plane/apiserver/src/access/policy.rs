@@ -1,20 +1,20 @@
-//! The decision: may this user do that? Roles and bindings in, yes or no out.
+//! Access policy: decides from roles and bindings whether a user may do what a request asks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::selector::LabelSelector;
 
 use super::identity::Identity;
-use super::rule::Rule;
+use super::rule::PolicyRule;
 
-/// What somebody wants to do.
+/// A request for access: a verb on a resource, or on a non-resource path.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Action<'a> {
+pub struct AccessRequest<'a> {
     /// `get`, `list`, …
     pub verb: &'a str,
     /// The API group, empty for the core group.
@@ -31,17 +31,17 @@ pub struct Action<'a> {
     pub path: Option<&'a str>,
 }
 
-/// A role: rules under a name.
+/// The rules of a Role or ClusterRole.
 #[derive(Debug, Clone, Default)]
 pub struct Role {
-    rules: Vec<Rule>,
-    /// By which it becomes part of others.
+    rules: Vec<PolicyRule>,
+    /// Matched by the selectors of aggregated roles.
     labels: Object,
-    /// Which others are part of it.
-    parts: Vec<LabelSelector>,
+    /// The selectors of an aggregated role.
+    selectors: Vec<LabelSelector>,
 }
 
-/// Who is given a role.
+/// The subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// By user name.
@@ -52,9 +52,9 @@ pub enum Subject {
     Account(String, String),
 }
 
-/// A role given to subjects.
+/// A RoleBinding or ClusterRoleBinding.
 #[derive(Debug, Clone)]
-pub struct Binding {
+pub struct RoleBinding {
     name: String,
     /// Empty for a ClusterRoleBinding.
     namespace: String,
@@ -64,49 +64,48 @@ pub struct Binding {
     subjects: Vec<Subject>,
 }
 
-/// All roles and bindings, ready to be asked.
+/// All roles and bindings, indexed for decisions.
 ///
-/// One change is one entry: what is not concerned by it is not read again. A copy, which is made when somebody still
-/// asks the old state, copies pointers.
+/// One change replaces one entry; the others are not read again. A copy, which is made while a request still uses the
+/// old state, copies pointers.
 #[derive(Debug, Default, Clone)]
-pub struct Policy {
+pub struct AccessPolicy {
     cluster_roles: HashMap<String, Arc<Role>>,
     roles: HashMap<(String, String), Arc<Role>>,
-    cluster_bindings: BTreeMap<String, Arc<Binding>>,
+    cluster_bindings: BTreeMap<String, Arc<RoleBinding>>,
     /// By namespace and name.
-    bindings: HashMap<String, BTreeMap<String, Arc<Binding>>>,
-    /// The cluster roles that are made of others.
-    made_of_others: BTreeMap<String, Arc<Role>>,
+    bindings: HashMap<String, BTreeMap<String, Arc<RoleBinding>>>,
+    /// The aggregated cluster roles.
+    aggregated_roles: BTreeMap<String, Arc<Role>>,
 }
 
 impl Role {
     /// Reads a Role or ClusterRole.
     pub fn read(object: &Object) -> Role {
         let rules = object.get("rules").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let parts = object.list("aggregationRule.clusterRoleSelectors");
+        let selectors = object.list("aggregationRule.clusterRoleSelectors");
         Role {
-            rules: rules.iter().map(Rule::read).collect(),
+            rules: rules.iter().map(PolicyRule::read).collect(),
             labels: object.metadata().map("labels").cloned().unwrap_or_default(),
-            parts: parts.iter().filter_map(LabelSelector::of_object).collect(),
+            selectors: selectors.iter().filter_map(LabelSelector::of_object).collect(),
         }
     }
 
-    /// Its rules.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
     }
 }
 
-impl Binding {
+impl RoleBinding {
     /// Reads a RoleBinding or ClusterRoleBinding.
-    pub fn read(object: &Object) -> Binding {
+    pub fn read(object: &Object) -> RoleBinding {
         let reference = |key: &str| {
             let value = object.get("roleRef").and_then(|reference| reference.get(key));
             value.and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let subjects = object.get("subjects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let own_namespace = object.namespace();
-        Binding {
+        RoleBinding {
             name: object.name().to_owned(),
             namespace: own_namespace.to_owned(),
             to_cluster_role: reference("kind") == "ClusterRole",
@@ -115,11 +114,11 @@ impl Binding {
         }
     }
 
-    fn concerns(&self, identity: &Identity) -> bool {
+    fn applies_to(&self, identity: &Identity) -> bool {
         self.subject(identity).is_some()
     }
 
-    /// As whom the user is given the role.
+    /// The subject that the user matches.
     fn subject(&self, identity: &Identity) -> Option<&Subject> {
         self.subjects.iter().find(|subject| match subject {
             Subject::User(name) => *name == identity.user,
@@ -131,7 +130,7 @@ impl Binding {
         })
     }
 
-    /// The binding as the reason of a decision.
+    /// The reason of a decision, as kube-apiserver words it.
     fn described(&self, subject: &Subject) -> String {
         let (kind, name) = match self.namespace.as_str() {
             "" => ("ClusterRoleBinding", self.name.clone()),
@@ -162,12 +161,12 @@ impl Subject {
     }
 }
 
-impl Policy {
-    /// Takes note of what an object is now, by the plural name of its kind; none if it is gone. The answer is whether
-    /// that may change cluster roles that are made of others.
-    pub fn learn(&mut self, plural: &str, namespace: &str, name: &str, object: Option<&Object>) -> bool {
+impl AccessPolicy {
+    /// Stores the present state of a role or binding, by the plural name of its kind; none if it is deleted. Returns
+    /// whether that may change aggregated cluster roles.
+    pub fn set(&mut self, plural: &str, namespace: &str, name: &str, object: Option<&Object>) -> bool {
         match plural {
-            "clusterroles" => return self.learn_cluster_role(name, object),
+            "clusterroles" => return self.set_cluster_role(name, object),
             "roles" => {
                 let key = (namespace.to_owned(), name.to_owned());
                 match object {
@@ -188,49 +187,49 @@ impl Policy {
         false
     }
 
-    fn learn_cluster_role(&mut self, name: &str, object: Option<&Object>) -> bool {
+    fn set_cluster_role(&mut self, name: &str, object: Option<&Object>) -> bool {
         let role = object.map(|object| Arc::new(Role::read(object)));
         let before = match &role {
             Some(role) => self.cluster_roles.insert(name.to_owned(), role.clone()),
             None => self.cluster_roles.remove(name),
         };
-        let was_made = self.made_of_others.remove(name).is_some();
-        if let Some(role) = role.as_ref().filter(|role| !role.parts.is_empty()) {
-            self.made_of_others.insert(name.to_owned(), role.clone());
+        let was_made = self.aggregated_roles.remove(name).is_some();
+        if let Some(role) = role.as_ref().filter(|role| !role.selectors.is_empty()) {
+            self.aggregated_roles.insert(name.to_owned(), role.clone());
         }
         let is_part = |part: &Arc<Role>| {
             let label = |key: &str| part.labels.get(key).and_then(Value::as_str);
-            self.made_of_others.values().flat_map(|whole| &whole.parts).any(|selector| selector.matches(label))
+            self.aggregated_roles.values().flat_map(|whole| &whole.selectors).any(|selector| selector.matches(label))
         };
-        was_made || self.made_of_others.contains_key(name) || before.iter().chain(&role).any(is_part)
+        was_made || self.aggregated_roles.contains_key(name) || before.iter().chain(&role).any(is_part)
     }
 
     /// Whether the user may do that.
-    pub fn allows(&self, identity: &Identity, action: &Action<'_>) -> bool {
-        identity.is_master() || self.held(identity, action.namespace).any(|rule| rule.allows(action))
+    pub fn allows(&self, identity: &Identity, request: &AccessRequest<'_>) -> bool {
+        identity.is_master() || self.rules_for(identity, request.namespace).any(|rule| rule.allows(request))
     }
 
-    /// Whether the user may do that, and why: which role allows it, and how they come to it. Nothing is said of who
-    /// may do everything.
-    pub fn decision(&self, identity: &Identity, action: &Action<'_>) -> (bool, Option<String>) {
+    /// Whether the user may do that, and why: the role that allows it and its binding. No reason is given for members
+    /// of `system:masters`.
+    pub fn decision(&self, identity: &Identity, request: &AccessRequest<'_>) -> (bool, Option<String>) {
         if identity.is_master() {
             return (true, None);
         }
-        let own = self.bindings.get(action.namespace).into_iter().flat_map(BTreeMap::values);
+        let own = self.bindings.get(request.namespace).into_iter().flat_map(BTreeMap::values);
         let reason = self.cluster_bindings.values().chain(own).find_map(|binding| {
             let subject = binding.subject(identity)?;
-            let role = self.bound(binding, action.namespace)?;
-            role.rules.iter().any(|rule| rule.allows(action)).then(|| binding.described(subject))
+            let role = self.bound(binding, request.namespace)?;
+            role.rules.iter().any(|rule| rule.allows(request)).then(|| binding.described(subject))
         });
         (reason.is_some(), reason)
     }
 
     /// The rules that a user holds in a namespace; with an empty one, those that hold everywhere.
-    pub fn held<'p>(&'p self, identity: &'p Identity, namespace: &'p str) -> impl Iterator<Item = &'p Rule> {
-        let everywhere = self.cluster_bindings.values().filter(|binding| binding.concerns(identity));
+    pub fn rules_for<'p>(&'p self, identity: &'p Identity, namespace: &'p str) -> impl Iterator<Item = &'p PolicyRule> {
+        let everywhere = self.cluster_bindings.values().filter(|binding| binding.applies_to(identity));
         let everywhere = everywhere.filter_map(|binding| self.role(true, "", &binding.role));
         let here = self.bindings.get(namespace).into_iter().flat_map(BTreeMap::values);
-        let here = here.filter(|binding| binding.concerns(identity));
+        let here = here.filter(|binding| binding.applies_to(identity));
         let here = here.filter_map(move |binding| self.bound(binding, namespace));
         everywhere.chain(here).flat_map(Role::rules)
     }
@@ -243,32 +242,32 @@ impl Policy {
         self.roles.get(&(namespace.to_owned(), name.to_owned())).map(|role| &**role)
     }
 
-    fn bound(&self, binding: &Binding, namespace: &str) -> Option<&Role> {
+    fn bound(&self, binding: &RoleBinding, namespace: &str) -> Option<&Role> {
         self.role(binding.to_cluster_role, namespace, &binding.role)
     }
 
-    /// What of these rules the user does not hold and thus may not grant, in pieces.
-    pub fn not_held(&self, identity: &Identity, namespace: &str, wanted: &[Rule]) -> Vec<Rule> {
+    /// The parts of these rules that the user does not have and thus may not grant.
+    pub fn missing_rules(&self, identity: &Identity, namespace: &str, wanted: &[PolicyRule]) -> Vec<PolicyRule> {
         if identity.is_master() {
             return Vec::new();
         }
-        let held: Vec<Rule> = self.held(identity, namespace).cloned().collect();
-        Rule::missing(&held, wanted)
+        let held: Vec<PolicyRule> = self.rules_for(identity, namespace).cloned().collect();
+        PolicyRule::missing(&held, wanted)
     }
 }
 
-fn note(bindings: &mut BTreeMap<String, Arc<Binding>>, name: &str, object: Option<&Object>) {
+fn note(bindings: &mut BTreeMap<String, Arc<RoleBinding>>, name: &str, object: Option<&Object>) {
     match object {
-        Some(object) => bindings.insert(name.to_owned(), Arc::new(Binding::read(object))),
+        Some(object) => bindings.insert(name.to_owned(), Arc::new(RoleBinding::read(object))),
         None => bindings.remove(name),
     };
 }
 
 /// The sentence for a refusal.
-impl Action<'_> {
+impl AccessRequest<'_> {
     /// `User "ann" cannot list resource "pods" in API group "" in the namespace "a"`.
     pub fn refusal(&self, identity: &Identity) -> String {
-        let Action { verb, group, resource, subresource, namespace, .. } = self;
+        let AccessRequest { verb, group, resource, subresource, namespace, .. } = self;
         let user = &identity.user;
         if let Some(path) = self.path {
             return format!("User {user:?} cannot {verb} path {path:?}");
@@ -293,30 +292,30 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    fn policy() -> Policy {
-        let mut policy = Policy::default();
+    fn policy() -> AccessPolicy {
+        let mut policy = AccessPolicy::default();
         let reader = json!({"rules": [
             {"apiGroups": [""], "resources": ["configmaps", "pods/log"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}
         ]});
-        policy.learn("roles", "a", "reader", Some(&object(reader)));
+        policy.set("roles", "a", "reader", Some(&object(reader)));
         let pilot = json!({"rules": [
             {"apiGroups": ["g"], "resources": ["*"], "verbs": ["*"]},
             {"apiGroups": [""], "resources": ["*/status"], "verbs": ["patch"]},
             {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}
         ]});
-        policy.learn("clusterroles", "", "pilot", Some(&object(pilot)));
+        policy.set("clusterroles", "", "pilot", Some(&object(pilot)));
         let crew = json!({
             "metadata": {"namespace": "a", "name": "crew"},
             "roleRef": {"kind": "Role", "name": "reader"},
             "subjects": [{"kind": "ServiceAccount", "name": "mate"}, {"kind": "Group", "name": "crew"}]
         });
-        policy.learn("rolebindings", "a", "crew", Some(&object(crew)));
+        policy.set("rolebindings", "a", "crew", Some(&object(crew)));
         let ann = json!({
             "metadata": {"name": "ann"},
             "roleRef": {"kind": "ClusterRole", "name": "pilot"}, "subjects": [{"kind": "User", "name": "ann"}]
         });
-        policy.learn("clusterrolebindings", "", "ann", Some(&object(ann)));
+        policy.set("clusterrolebindings", "", "ann", Some(&object(ann)));
         policy
     }
 
@@ -328,8 +327,8 @@ mod tests {
         Identity::authenticated("ann", [])
     }
 
-    fn on<'a>(verb: &'a str, resource: &'a str, namespace: &'a str) -> Action<'a> {
-        Action { verb, resource, namespace, ..Action::default() }
+    fn on<'a>(verb: &'a str, resource: &'a str, namespace: &'a str) -> AccessRequest<'a> {
+        AccessRequest { verb, resource, namespace, ..AccessRequest::default() }
     }
 
     #[rstest]
@@ -338,19 +337,23 @@ mod tests {
     #[case(mate(), on("list", "configmaps", ""), false)]
     #[case(mate(), on("create", "configmaps", "a"), false)]
     #[case(mate(), on("get", "pods", "a"), false)]
-    #[case(mate(), Action { subresource: "log", ..on("get", "pods", "a") }, true)]
-    #[case(mate(), Action { name: "one", ..on("get", "secrets", "a") }, true)]
-    #[case(mate(), Action { name: "two", ..on("get", "secrets", "a") }, false)]
+    #[case(mate(), AccessRequest { subresource: "log", ..on("get", "pods", "a") }, true)]
+    #[case(mate(), AccessRequest { name: "one", ..on("get", "secrets", "a") }, true)]
+    #[case(mate(), AccessRequest { name: "two", ..on("get", "secrets", "a") }, false)]
     #[case(Identity::authenticated("x", ["crew".to_owned()]), on("get", "configmaps", "a"), true)]
-    #[case(ann(), Action { group: "g", subresource: "status", ..on("patch", "widgets", "z") }, true)]
-    #[case(ann(), Action { subresource: "status", ..on("patch", "nodes", "") }, true)]
+    #[case(ann(), AccessRequest { group: "g", subresource: "status", ..on("patch", "widgets", "z") }, true)]
+    #[case(ann(), AccessRequest { subresource: "status", ..on("patch", "nodes", "") }, true)]
     #[case(ann(), on("patch", "nodes", ""), false)]
-    #[case(ann(), Action { verb: "get", path: Some("/logs/x"), ..Action::default() }, true)]
-    #[case(ann(), Action { verb: "get", path: Some("/metrics/x"), ..Action::default() }, false)]
+    #[case(ann(), AccessRequest { verb: "get", path: Some("/logs/x"), ..AccessRequest::default() }, true)]
+    #[case(ann(), AccessRequest { verb: "get", path: Some("/metrics/x"), ..AccessRequest::default() }, false)]
     #[case(Identity::anonymous(), on("get", "configmaps", "a"), false)]
     #[case(Identity::authenticated("root", ["system:masters".to_owned()]), on("delete", "nodes", ""), true)]
-    fn rules_bound_to_the_user_decide(#[case] who: Identity, #[case] action: Action<'_>, #[case] allowed: bool) {
-        assert_eq!(policy().allows(&who, &action), allowed);
+    fn rules_bound_to_the_user_decide(
+        #[case] who: Identity,
+        #[case] request: AccessRequest<'_>,
+        #[case] allowed: bool,
+    ) {
+        assert_eq!(policy().allows(&who, &request), allowed);
     }
 
     #[test]
@@ -365,7 +368,7 @@ mod tests {
     fn binding_that_is_gone_gives_nothing_any_more() {
         let mut policy = policy();
         assert!(policy.allows(&mate(), &on("list", "configmaps", "a")));
-        policy.learn("rolebindings", "a", "crew", None);
+        policy.set("rolebindings", "a", "crew", None);
         assert!(!policy.allows(&mate(), &on("list", "configmaps", "a")));
         assert!(policy.bindings.is_empty());
     }
@@ -374,41 +377,41 @@ mod tests {
     fn only_parts_and_wholes_concern_roles_that_are_made_of_others() {
         let mut policy = policy();
         let labelled = |to: &str| object(json!({"metadata": {"labels": {"to": to}}}));
-        assert!(!policy.learn("clusterroles", "", "part", Some(&labelled("x"))));
+        assert!(!policy.set("clusterroles", "", "part", Some(&labelled("x"))));
         let whole = json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "x"}}]}});
-        assert!(policy.learn("clusterroles", "", "whole", Some(&object(whole))));
-        assert!(policy.learn("clusterroles", "", "part", Some(&labelled("y"))));
-        assert!(!policy.learn("clusterroles", "", "part", Some(&labelled("z"))));
-        assert!(!policy.learn("clusterroles", "", "part", None));
-        assert!(policy.learn("clusterroles", "", "whole", None));
+        assert!(policy.set("clusterroles", "", "whole", Some(&object(whole))));
+        assert!(policy.set("clusterroles", "", "part", Some(&labelled("y"))));
+        assert!(!policy.set("clusterroles", "", "part", Some(&labelled("z"))));
+        assert!(!policy.set("clusterroles", "", "part", None));
+        assert!(policy.set("clusterroles", "", "whole", None));
     }
 
     #[test]
-    fn nobody_grants_what_they_do_not_hold() {
-        let rule = |value: Value| vec![Rule::read(&value)];
+    fn rules_that_the_user_does_not_have_are_missing() {
+        let rule = |value: Value| vec![PolicyRule::read(&value)];
         let same = rule(json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}));
-        assert!(policy().not_held(&mate(), "a", &same).is_empty());
+        assert!(policy().missing_rules(&mate(), "a", &same).is_empty());
         let more = rule(json!({"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}));
-        let missing = policy().not_held(&mate(), "a", &more);
+        let missing = policy().missing_rules(&mate(), "a", &more);
         let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
         assert_eq!(said, [r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}"#]);
     }
 
     #[test]
     fn a_named_right_does_not_cover_a_nameless_one() {
-        let named = Rule::read(
+        let named = PolicyRule::read(
             &json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}),
         );
-        let any = Rule::read(&json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}));
-        assert_eq!(Rule::missing(std::slice::from_ref(&named), std::slice::from_ref(&any)).len(), 1);
-        assert!(Rule::missing(&[any], &[named]).is_empty());
+        let any = PolicyRule::read(&json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}));
+        assert_eq!(PolicyRule::missing(std::slice::from_ref(&named), std::slice::from_ref(&any)).len(), 1);
+        assert!(PolicyRule::missing(&[any], &[named]).is_empty());
     }
 
     #[test]
     fn refusal_names_user_verb_resource_and_place() {
-        let action = Action { subresource: "status", ..on("get", "pods", "a") };
+        let request = AccessRequest { subresource: "status", ..on("get", "pods", "a") };
         assert_eq!(
-            action.refusal(&ann()),
+            request.refusal(&ann()),
             r#"User "ann" cannot get resource "pods/status" in API group "" in the namespace "a""#
         );
     }

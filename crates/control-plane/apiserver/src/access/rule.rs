@@ -1,14 +1,14 @@
-//! One rule of a role: these verbs on these resources, or on these paths.
+//! Policy rules of roles: verbs on resources, or on non-resource paths.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::policy::Action;
+use super::policy::AccessRequest;
 
 /// What a role allows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rule {
+pub struct PolicyRule {
     /// `get`, `list`, … or `*`.
     pub verbs: Vec<String>,
     /// Empty text for the core group, `*` for all.
@@ -17,18 +17,18 @@ pub struct Rule {
     pub resources: Vec<String>,
     /// Only objects of these names; empty for any.
     pub names: Vec<String>,
-    /// Paths outside the resources; a star at the end stands for anything.
+    /// Non-resource paths; a trailing star matches any suffix.
     pub paths: Vec<String>,
 }
 
-impl Rule {
+impl PolicyRule {
     /// Reads an entry of a role's `rules`. What is malformed allows nothing.
-    pub fn read(rule: &Value) -> Rule {
+    pub fn read(rule: &Value) -> PolicyRule {
         let list = |key: &str| {
             let texts = rule.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             texts.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
-        Rule {
+        PolicyRule {
             verbs: list("verbs"),
             groups: list("apiGroups"),
             resources: list("resources"),
@@ -50,33 +50,39 @@ impl Rule {
     }
 
     /// Whether the rule allows an action.
-    pub fn allows(&self, action: &Action<'_>) -> bool {
-        has(&self.verbs, action.verb)
-            && match action.path {
+    pub fn allows(&self, request: &AccessRequest<'_>) -> bool {
+        has(&self.verbs, request.verb)
+            && match request.path {
                 Some(path) => self.paths.iter().any(|pattern| path_matches(pattern, path)),
                 None => {
-                    has(&self.groups, action.group)
-                        && self.resources.iter().any(|resource| resource_matches(resource, action))
-                        && (self.names.is_empty() || self.names.iter().any(|name| name == action.name))
+                    has(&self.groups, request.group)
+                        && self.resources.iter().any(|resource| resource_matches(resource, request))
+                        && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
                 }
             }
     }
 
-    /// The rule taken apart until each piece names one verb, one group, one resource and at most one name.
-    fn pieces(&self) -> Vec<Rule> {
+    /// The rule split into pieces with one verb, one group, one resource and at most one name each.
+    fn pieces(&self) -> Vec<PolicyRule> {
         let one = |text: &String| vec![text.clone()];
         let mut pieces = Vec::new();
         for verb in &self.verbs {
             for path in &self.paths {
-                pieces.push(Rule { verbs: one(verb), paths: one(path), ..Rule::default() });
+                pieces.push(PolicyRule { verbs: one(verb), paths: one(path), ..PolicyRule::default() });
             }
             for group in &self.groups {
                 for resource in &self.resources {
-                    let piece =
-                        Rule { verbs: one(verb), groups: one(group), resources: one(resource), ..Rule::default() };
+                    let piece = PolicyRule {
+                        verbs: one(verb),
+                        groups: one(group),
+                        resources: one(resource),
+                        ..PolicyRule::default()
+                    };
                     match self.names.as_slice() {
                         [] => pieces.push(piece),
-                        names => pieces.extend(names.iter().map(|name| Rule { names: one(name), ..piece.clone() })),
+                        names => {
+                            pieces.extend(names.iter().map(|name| PolicyRule { names: one(name), ..piece.clone() }))
+                        }
                     }
                 }
             }
@@ -85,7 +91,7 @@ impl Rule {
     }
 
     /// Whether everything that `piece`, which is in one piece, allows is allowed by this rule too.
-    fn covers_piece(&self, piece: &Rule) -> bool {
+    fn covers_piece(&self, piece: &PolicyRule) -> bool {
         let all = |own: &[String], wanted: &[String]| wanted.iter().all(|word| has(own, word));
         if let [path] = piece.paths.as_slice() {
             return all(&self.verbs, &piece.verbs)
@@ -104,18 +110,19 @@ impl Rule {
                 || (!piece.names.is_empty() && piece.names.iter().all(|n| self.names.contains(n))))
     }
 
-    /// What of `wanted` is not allowed by `held`, in pieces.
-    pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-        let pieces = wanted.iter().flat_map(Rule::pieces);
-        let mut missing: Vec<Rule> = pieces.filter(|piece| !held.iter().any(|rule| rule.covers_piece(piece))).collect();
+    /// The pieces of `wanted` that `held` does not allow.
+    pub fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+        let pieces = wanted.iter().flat_map(PolicyRule::pieces);
+        let mut missing: Vec<PolicyRule> =
+            pieces.filter(|piece| !held.iter().any(|rule| rule.covers_piece(piece))).collect();
         missing.sort_by_key(ToString::to_string);
         missing.dedup();
         missing
     }
 }
 
-/// The form in which the real server names rights that somebody tries to grant without having them.
-impl fmt::Display for Rule {
+/// The form in which kube-apiserver lists rights that a user tries to grant without having them.
+impl fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             ("APIGroups", &self.groups),
@@ -137,14 +144,14 @@ fn has(list: &[String], wanted: &str) -> bool {
     list.iter().any(|word| word == "*" || word == wanted)
 }
 
-fn resource_matches(pattern: &str, action: &Action<'_>) -> bool {
+fn resource_matches(pattern: &str, request: &AccessRequest<'_>) -> bool {
     if pattern == "*" {
         return true;
     }
-    match (pattern.split_once('/'), action.subresource) {
-        (None, "") => pattern == action.resource,
+    match (pattern.split_once('/'), request.subresource) {
+        (None, "") => pattern == request.resource,
         (Some((resource, below)), wanted) if !wanted.is_empty() => {
-            (resource == "*" || resource == action.resource) && below == wanted
+            (resource == "*" || resource == request.resource) && below == wanted
         }
         _ => false,
     }

@@ -1,9 +1,9 @@
-//! A ValidatingAdmissionPolicyBinding: where a policy holds, what it is set up by, and what its objections lead to.
+//! ValidatingAdmissionPolicyBinding: selects writes, parameters and validation actions for a policy.
 
 use seaworthy_store::Record;
 use serde_json::Value;
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::resource::Resource;
 use crate::resource::registry::Registry;
@@ -12,25 +12,22 @@ use crate::selector::LabelSelector;
 use crate::server::{Server, decode, key};
 
 use super::matching::Constraints;
-use super::policy::Policy;
+use super::policy::AdmissionPolicy;
 
-/// A binding.
 #[derive(Debug)]
-pub struct Binding {
-    /// Its name.
+pub struct PolicyBinding {
     pub name: String,
-    /// The policy's name.
     pub policy: String,
-    /// Which writes it is about; none for all that the policy is about.
+    /// The writes that it applies to; none for all that the policy matches.
     pub constraints: Option<Constraints>,
-    /// Whether objections refuse the write.
+    /// Whether violations deny the write.
     pub denies: bool,
-    /// Whether objections are told to the client.
+    /// Whether violations become warnings.
     pub warns: bool,
     params: Option<Reference>,
 }
 
-/// The objects that a policy is set up by here.
+/// `spec.paramRef`: the parameter objects of the policy.
 #[derive(Debug)]
 struct Reference {
     name: String,
@@ -39,11 +36,11 @@ struct Reference {
     denies_missing: bool,
 }
 
-impl Binding {
-    /// Reads a binding.
+impl PolicyBinding {
+    /// Reads a ValidatingAdmissionPolicyBinding.
     ///
-    /// Differs: `Audit` does nothing, because there is no audit log yet to write objections to.
-    pub fn read(object: &Object) -> Binding {
+    /// Differs: `Audit` does nothing, because there is no audit log yet.
+    pub fn read(object: &Object) -> PolicyBinding {
         let acts = |word: &str| object.list("spec.validationActions").iter().any(|action| action == word);
         let given = |path: &str| object.at(path).filter(|value| !value.is_null());
         let params = given("spec.paramRef").map(|reference| Reference {
@@ -52,7 +49,7 @@ impl Binding {
             selector: reference.at("selector").and_then(LabelSelector::of_object),
             denies_missing: reference.text("parameterNotFoundAction") == "Deny",
         });
-        Binding {
+        PolicyBinding {
             name: object.name().to_owned(),
             policy: object.text("spec.policyName").to_owned(),
             constraints: given("spec.matchResources").map(Constraints::read),
@@ -62,12 +59,12 @@ impl Binding {
         }
     }
 
-    /// What the policy is set up by, for a write in this namespace: it is asked once for each of them. `None` stands
-    /// for a policy that is set up by nothing.
+    /// The parameter objects for a write in this namespace: the policy is evaluated once for each of them, and once
+    /// with `None` if it takes no parameters.
     pub fn params(
         &self,
         server: &Server,
-        policy: &Policy,
+        policy: &AdmissionPolicy,
         kind: Option<&Resource>,
         namespace: &str,
     ) -> Result<Vec<Option<Object>>, String> {
@@ -110,8 +107,8 @@ impl Reference {
     }
 }
 
-/// The resource of the objects that a policy is set up by.
-pub fn param_resource<'r>(registry: &'r Registry, policy: &Policy) -> Result<Option<&'r Resource>, String> {
+/// The resource of a policy's parameter objects.
+pub fn param_resource<'r>(registry: &'r Registry, policy: &AdmissionPolicy) -> Result<Option<&'r Resource>, String> {
     let Some((version, kind)) = &policy.param_kind else { return Ok(None) };
     match registry.of_kind(version, kind) {
         Some(resource) => Ok(Some(&**resource)),

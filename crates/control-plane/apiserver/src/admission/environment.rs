@@ -1,16 +1,16 @@
-//! What the expressions of a policy can see, and of which type it is.
+//! CEL environment of admission policies: the variables of their expressions, and their types.
 
 use std::sync::{Arc, LazyLock};
 
 use seaworthy_cel::{
-    Authorizer, Bindings, Decision, Decl, DeclKind, Env, Map, Object as ObjectDecl, Question, Type, Uniqueness, Val,
+    Authorizer, Bindings, Decision, Decl, DeclKind, Env, ListType, Map, ObjectDecl, Question, Type, Val,
 };
 use serde_json::Value;
 
-use crate::access::{Action, Identity, Policy as Access};
+use crate::access::{AccessPolicy, AccessRequest, Identity};
 use crate::object::Object;
 
-use super::attempt::Attempt;
+use super::admission_request::AdmissionRequest;
 
 /// The type of `request`.
 static REQUEST: LazyLock<Decl> = LazyLock::new(|| {
@@ -71,7 +71,7 @@ fn text() -> Decl {
 }
 
 fn list(items: Decl) -> Decl {
-    Decl::new(DeclKind::List { items: Arc::new(items), uniqueness: Uniqueness::Atomic })
+    Decl::new(DeclKind::List { items: Arc::new(items), uniqueness: ListType::Atomic })
 }
 
 fn map(values: Decl) -> Decl {
@@ -83,7 +83,7 @@ fn object<const N: usize>(name: &str, fields: [(&str, Decl); N]) -> Decl {
     Decl::new(DeclKind::Object(Arc::new(ObjectDecl::new(name, fields))))
 }
 
-/// The variables of a policy's expressions. The policy's own ones are added as they are compiled.
+/// The predefined variables of a policy's expressions. The policy's own variables are added as they are compiled.
 pub fn environment(has_params: bool, has_authorizer: bool) -> Env {
     let mut env = Env::new()
         .stored()
@@ -104,25 +104,22 @@ pub fn environment(has_params: bool, has_authorizer: bool) -> Env {
     env
 }
 
-/// Everything that the expressions of one policy see of one write.
-pub struct Scene<'a> {
-    /// The object as it would be, in the version that the policy is about.
+/// The values of all variables for one evaluation.
+pub struct EvaluationInput<'a> {
+    /// The new object, in the version that the policy matches.
     pub object: Option<&'a Object>,
-    /// The object as it is.
+    /// The stored object.
     pub old: Option<&'a Object>,
-    /// The request.
     pub request: &'a Value,
-    /// The object that the policy is set up by.
+    /// The parameter object.
     pub params: Option<&'a Object>,
-    /// The namespace.
     pub namespace: Option<&'a Value>,
-    /// Answers questions about rights.
     pub authorizer: &'a dyn Authorizer,
-    /// The write itself as such a question.
+    /// The write itself as an authorisation question.
     pub question: Question,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> EvaluationInput<'a> {
     /// The values of the variables.
     pub fn bindings(&self) -> Bindings<'a> {
         let whole = |object: Option<&'a Object>| object.map_or(Val::Null, |object| Val::Map(Map::Dyn(object)));
@@ -138,21 +135,20 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Answers questions about rights by the access rules of this moment.
-pub struct Asker<'a> {
-    /// The rules.
-    pub access: &'a Access,
-    /// Who writes.
+/// Answers authorisation questions from the current access policy.
+pub struct RbacAuthorizer<'a> {
+    pub access: &'a AccessPolicy,
+    /// The user of the write.
     pub identity: &'a Identity,
 }
 
-impl Authorizer for Asker<'_> {
+impl Authorizer for RbacAuthorizer<'_> {
     fn check(&self, question: &Question) -> Decision {
         let account = question.service_account.as_ref();
         let account = account.map(|(namespace, name)| Identity::service_account(namespace, name, ""));
-        let action = match question.path.as_deref() {
-            Some(path) => Action { verb: &question.verb, path: Some(path), ..Action::default() },
-            None => Action {
+        let request = match question.path.as_deref() {
+            Some(path) => AccessRequest { verb: &question.verb, path: Some(path), ..AccessRequest::default() },
+            None => AccessRequest {
                 verb: &question.verb,
                 group: &question.group,
                 resource: &question.resource,
@@ -162,19 +158,19 @@ impl Authorizer for Asker<'_> {
                 path: None,
             },
         };
-        let allowed = self.access.allows(account.as_ref().unwrap_or(self.identity), &action);
+        let allowed = self.access.allows(account.as_ref().unwrap_or(self.identity), &request);
         Decision { allowed, ..Decision::default() }
     }
 }
 
-/// The write as a question about rights.
-pub fn question(attempt: &Attempt<'_>) -> Question {
+/// The write as an authorisation question.
+pub fn question(write: &AdmissionRequest<'_>) -> Question {
     Question {
-        group: attempt.resource.group.to_string(),
-        resource: attempt.resource.plural.to_string(),
-        subresource: attempt.subresource.to_owned(),
-        namespace: attempt.namespace.to_owned(),
-        name: attempt.name.to_owned(),
+        group: write.resource.group.to_string(),
+        resource: write.resource.plural.to_string(),
+        subresource: write.subresource.to_owned(),
+        namespace: write.namespace.to_owned(),
+        name: write.name.to_owned(),
         ..Question::default()
     }
 }

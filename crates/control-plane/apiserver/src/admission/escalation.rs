@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use crate::access::{Action, Role, Rule};
+use crate::access::{AccessRequest, PolicyRule, Role};
 use crate::builtin::rbac::role::{GROUP, everything};
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::response::status::Failure;
@@ -28,14 +28,14 @@ fn check_role(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), 
     if old.is_some_and(|old| is_cleanup_only(object, old)) {
         return Ok(());
     }
-    let may_escalate = Action {
+    let may_escalate = AccessRequest {
         verb: "escalate",
         group: GROUP,
         resource: &call.resource.plural,
         namespace: &call.path.namespace,
         // The name in the path: `escalate` on one role allows to change it, not to create it.
         name: &call.path.name,
-        ..Action::default()
+        ..AccessRequest::default()
     };
     if call.server.policy().allows(&call.identity, &may_escalate) {
         return Ok(());
@@ -43,10 +43,10 @@ fn check_role(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), 
     check_rules(call, object.name(), Role::read(object).rules())?;
     if is_aggregated(object) || old.is_some_and(is_aggregated) {
         // An aggregation rule can collect any rule, and removing one fixes what was collected.
-        let all: Vec<Rule> = everything().as_array().into_iter().flatten().map(Rule::read).collect();
-        if !call.server.policy().not_held(&call.identity, &call.path.namespace, &all).is_empty() {
+        let all: Vec<PolicyRule> = everything().as_array().into_iter().flatten().map(PolicyRule::read).collect();
+        if !call.server.policy().missing_rules(&call.identity, &call.path.namespace, &all).is_empty() {
             let why = "must have cluster-admin privileges to use the aggregationRule";
-            return Err(Failure::forbidden(call.resource.named(), object.name(), why));
+            return Err(Failure::forbidden(call.resource.group_resource(), object.name(), why));
         }
     }
     Ok(())
@@ -61,13 +61,13 @@ fn check_binding(call: &Call, object: &Object, old: Option<&Object>) -> Result<(
     let resource = if is_cluster_role { "clusterroles" } else { "roles" };
     let policy = call.server.policy();
     let namespace = &call.path.namespace;
-    let may_bind = Action { verb: "bind", group: GROUP, resource, namespace, name, ..Action::default() };
+    let may_bind = AccessRequest { verb: "bind", group: GROUP, resource, namespace, name, ..AccessRequest::default() };
     if policy.allows(&call.identity, &may_bind) {
         return Ok(());
     }
     match policy.role(is_cluster_role, namespace, name) {
         Some(role) => check_rules(call, object.name(), role.rules()),
-        None => Err(Failure::not_found(call.resource.named(), name)),
+        None => Err(Failure::not_found(call.resource.group_resource(), name)),
     }
 }
 
@@ -89,8 +89,8 @@ fn is_aggregated(role: &Object) -> bool {
     role.get("aggregationRule").is_some_and(|rule| !rule.list("clusterRoleSelectors").is_empty())
 }
 
-fn check_rules(call: &Call, name: &str, rules: &[Rule]) -> Result<(), Failure> {
-    let missing = call.server.policy().not_held(&call.identity, &call.path.namespace, rules);
+fn check_rules(call: &Call, name: &str, rules: &[PolicyRule]) -> Result<(), Failure> {
+    let missing = call.server.policy().missing_rules(&call.identity, &call.path.namespace, rules);
     if missing.is_empty() {
         return Ok(());
     }
@@ -103,5 +103,5 @@ fn check_rules(call: &Call, name: &str, rules: &[Rule]) -> Result<(), Failure> {
         groups.join(" "),
         rules.join("\n")
     );
-    Err(Failure::forbidden(call.resource.named(), name, &why))
+    Err(Failure::forbidden(call.resource.group_resource(), name, &why))
 }

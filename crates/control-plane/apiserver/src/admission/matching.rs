@@ -1,40 +1,40 @@
-//! Which writes a policy or a binding is about.
+//! Match constraints: the writes that a policy or a binding applies to.
 
 use serde_json::Value;
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::resource::Resource;
 use crate::selector::LabelSelector;
 
-use super::attempt::Attempt;
+use super::admission_request::AdmissionRequest;
 
 /// `matchConstraints` of a policy, or `matchResources` of a binding.
 #[derive(Debug, Default)]
 pub struct Constraints {
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
+    rules: Vec<ResourceRule>,
+    excluded: Vec<ResourceRule>,
     namespaces: Option<LabelSelector>,
     objects: Option<LabelSelector>,
     is_exact: bool,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct ResourceRule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,
-    /// With what is below, empty for the object itself.
+    /// With the subresource, empty for the object itself.
     resources: Vec<(String, String)>,
     scope: String,
     names: Vec<String>,
 }
 
 impl Constraints {
-    /// Reads them as objects carry them.
+    /// Reads the constraints of a policy or binding.
     pub fn read(constraints: &Value) -> Constraints {
-        let rules = |key: &str| constraints.list(key).iter().map(Rule::read).collect();
-        // A selector that cannot be read selects everything: a policy that holds too often is noticed.
+        let rules = |key: &str| constraints.list(key).iter().map(ResourceRule::read).collect();
+        // An invalid selector selects everything: a policy that applies too often is noticed.
         let selector = |key: &str| constraints.at(key).and_then(LabelSelector::of_object);
         Constraints {
             rules: rules("resourceRules"),
@@ -45,15 +45,15 @@ impl Constraints {
         }
     }
 
-    /// The resource by which the write is meant: its own, or, unless an exact match is wanted, another version of it.
-    /// None if it is not meant.
-    pub fn matched<'r>(&self, attempt: &Attempt<'_>, equivalents: &[&'r Resource]) -> Option<&'r Resource> {
-        if !self.selects_namespace(attempt) || !self.selects_object(attempt) {
+    /// The resource that matches the write: its own, or, unless `matchPolicy` is `Exact`, another version of it.
+    /// None if the write does not match.
+    pub fn matched<'r>(&self, write: &AdmissionRequest<'_>, equivalents: &[&'r Resource]) -> Option<&'r Resource> {
+        if !self.selects_namespace(write) || !self.selects_object(write) {
             return None;
         }
         let considered = if self.is_exact { &equivalents[..equivalents.len().min(1)] } else { equivalents };
-        let meant = |rules: &[Rule]| {
-            considered.iter().copied().find(|resource| rules.iter().any(|rule| rule.matches(attempt, resource)))
+        let meant = |rules: &[ResourceRule]| {
+            considered.iter().copied().find(|resource| rules.iter().any(|rule| rule.matches(write, resource)))
         };
         if meant(&self.excluded).is_some() {
             return None;
@@ -61,18 +61,18 @@ impl Constraints {
         if self.rules.is_empty() { equivalents.first().copied() } else { meant(&self.rules) }
     }
 
-    fn selects_namespace(&self, attempt: &Attempt<'_>) -> bool {
+    fn selects_namespace(&self, write: &AdmissionRequest<'_>) -> bool {
         let Some(selector) = &self.namespaces else { return true };
-        match attempt.labelled_namespace() {
+        match write.labelled_namespace() {
             Some(namespace) => has_labels(selector, namespace),
-            // What lives in no namespace is not kept out by a selector of namespaces.
+            // A namespace selector does not exclude cluster-scoped objects.
             None => true,
         }
     }
 
-    fn selects_object(&self, attempt: &Attempt<'_>) -> bool {
+    fn selects_object(&self, write: &AdmissionRequest<'_>) -> bool {
         let Some(selector) = &self.objects else { return true };
-        [attempt.object, attempt.old].into_iter().flatten().any(|object| has_labels(selector, object))
+        [write.object, write.old].into_iter().flatten().any(|object| has_labels(selector, object))
     }
 }
 
@@ -81,8 +81,8 @@ fn has_labels(selector: &LabelSelector, object: &Object) -> bool {
     selector.matches(|key| labels.and_then(|labels| labels.get(key)?.as_str()))
 }
 
-impl Rule {
-    fn read(rule: &Value) -> Rule {
+impl ResourceRule {
+    fn read(rule: &Value) -> ResourceRule {
         let list = |key: &str| -> Vec<String> {
             rule.list(key).iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
@@ -90,7 +90,7 @@ impl Rule {
             Some((resource, below)) => (resource.to_owned(), below.to_owned()),
             None => (resource, String::new()),
         });
-        Rule {
+        ResourceRule {
             operations: list("operations"),
             groups: list("apiGroups"),
             versions: list("apiVersions"),
@@ -100,7 +100,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, attempt: &Attempt<'_>, resource: &Resource) -> bool {
+    fn matches(&self, write: &AdmissionRequest<'_>, resource: &Resource) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|word| word == "*" || word == wanted);
         let is = |pattern: &str, found: &str| pattern == "*" || pattern == found;
         let is_in_scope = match self.scope.as_str() {
@@ -109,10 +109,10 @@ impl Rule {
             _ => true,
         };
         is_in_scope
-            && has(&self.operations, attempt.operation.word())
+            && has(&self.operations, write.operation.as_str())
             && has(&self.groups, &resource.group)
             && has(&self.versions, &resource.version)
-            && self.resources.iter().any(|(name, below)| is(name, &resource.plural) && is(below, attempt.subresource))
-            && (self.names.is_empty() || self.names.iter().any(|name| name == attempt.name))
+            && self.resources.iter().any(|(name, below)| is(name, &resource.plural) && is(below, write.subresource))
+            && (self.names.is_empty() || self.names.iter().any(|name| name == write.name))
     }
 }

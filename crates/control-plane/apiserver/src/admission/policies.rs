@@ -1,4 +1,4 @@
-//! All policies with their bindings, and their verdict on a write.
+//! All admission policies with their bindings, evaluated on a write.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use crate::request::Call;
 use crate::resource::Resource;
 use crate::response::status::{Cause, Failure};
 
-use super::attempt::Attempt;
-use super::binding::{Binding, param_resource};
-use super::discretion::Discretion;
-use super::environment::{Asker, Scene, question};
-use super::policy::{Objection, Policy};
+use super::admission_request::AdmissionRequest;
+use super::binding::{PolicyBinding, param_resource};
+use super::environment::{EvaluationInput, RbacAuthorizer, question};
+use super::policy::{AdmissionPolicy, Violation};
+use super::redaction::SecretRedactor;
 
-/// The group of the policies themselves.
+/// The API group of the policies.
 pub const GROUP: &str = "admissionregistration.k8s.io";
 
-/// All policies that are bound, by name.
+/// All policies with their bindings, by name.
 #[derive(Debug, Default)]
-pub struct Policies(Vec<Bound>);
+pub struct AdmissionPolicies(Vec<Bound>);
 
 #[derive(Debug)]
 struct Bound {
-    policy: Arc<Policy>,
-    bindings: Vec<Binding>,
+    policy: Arc<AdmissionPolicy>,
+    bindings: Vec<PolicyBinding>,
 }
 
-impl Policies {
-    /// Reads policies and bindings. What was compiled before and did not change is taken over.
-    pub fn read(policies: &[Object], bindings: &[Object], before: &Policies) -> Policies {
-        let mut bindings: Vec<Binding> = bindings.iter().map(Binding::read).collect();
+impl AdmissionPolicies {
+    /// Reads policies and bindings. Unchanged policies keep their compiled expressions.
+    pub fn read(policies: &[Object], bindings: &[Object], before: &AdmissionPolicies) -> AdmissionPolicies {
+        let mut bindings: Vec<PolicyBinding> = bindings.iter().map(PolicyBinding::read).collect();
         bindings.sort_by(|a, b| a.name.cmp(&b.name));
         let compiled = |object: &Object| {
             use crate::object::Metadata as _;
             let known = before.0.iter().map(|bound| &bound.policy);
             let mut known = known.filter(|policy| policy.state == (object.uid().to_owned(), object.generation()));
-            known.next().cloned().unwrap_or_else(|| Arc::new(Policy::compile(object)))
+            known.next().cloned().unwrap_or_else(|| Arc::new(AdmissionPolicy::compile(object)))
         };
         let mut all: Vec<Bound> = Vec::new();
         for policy in policies.iter().map(compiled) {
@@ -45,27 +45,30 @@ impl Policies {
             all.push(Bound { policy, bindings: own });
         }
         all.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
-        Policies(all)
+        AdmissionPolicies(all)
     }
 
-    /// Asks every policy that is about the write. The answer is what the client should know beside, or the first
-    /// refusal.
-    pub fn judge<'a>(&self, call: &Call, attempt: impl FnOnce() -> Attempt<'a>) -> Result<Vec<String>, Failure> {
-        // Nobody can lock the door and throw the key away: policies do not judge policies.
+    /// Evaluates every policy that matches the write. Returns warnings for the client, or the first denial.
+    pub fn validate<'a>(
+        &self,
+        call: &Call,
+        write: impl FnOnce() -> AdmissionRequest<'a>,
+    ) -> Result<Vec<String>, Failure> {
+        // Policies do not apply to policies: otherwise one could make its own removal impossible.
         if self.0.iter().all(|bound| bound.bindings.is_empty()) || *call.resource.group == *GROUP {
             return Ok(Vec::new());
         }
-        let attempt = &attempt();
+        let write = &write();
         let registry = &call.registry;
-        let own = attempt.resource;
-        let others = registry.sharing(&own.storage).iter().map(|resource| &**resource);
+        let own = write.resource;
+        let others = registry.versions_in_storage(&own.storage).iter().map(|resource| &**resource);
         let others = others.filter(|other| other.api_version != own.api_version);
         let equivalents: Vec<&Resource> = std::iter::once(own).chain(others).collect();
         let mut verdict = Verdict::default();
         let access = call.server.policy();
-        let asker = Asker { access: &access, identity: &call.identity };
+        let authorizer = RbacAuthorizer { access: &access, identity: &call.identity };
         for Bound { policy, bindings } in self.0.iter().filter(|bound| !bound.bindings.is_empty()) {
-            let Some(matched) = policy.constraints.matched(attempt, &equivalents) else { continue };
+            let Some(matched) = policy.constraints.matched(write, &equivalents) else { continue };
             let params = match param_resource(registry, policy) {
                 Ok(params) => params,
                 Err(why) => {
@@ -74,17 +77,17 @@ impl Policies {
                     continue;
                 }
             };
-            let request = attempt.request(matched);
-            let namespace = attempt.surroundings().cloned().map(Value::Object);
+            let request = write.request(matched);
+            let namespace = write.namespace_object().cloned().map(Value::Object);
             let converted = |object: Option<&Object>| object.map(|object| converted(own, matched, object));
-            let (object, old) = (converted(attempt.object), converted(attempt.old));
+            let (object, old) = (converted(write.object), converted(write.old));
             for binding in bindings {
                 let is_meant =
-                    |constraints: &super::matching::Constraints| constraints.matched(attempt, &equivalents).is_some();
+                    |constraints: &super::matching::Constraints| constraints.matched(write, &equivalents).is_some();
                 if !binding.constraints.as_ref().is_none_or(is_meant) {
                     continue;
                 }
-                let params = match binding.params(&call.server, policy, params, attempt.namespace) {
+                let params = match binding.params(&call.server, policy, params, write.namespace) {
                     Ok(params) => params,
                     Err(why) => {
                         let why = format!("failed to configure binding: {why}");
@@ -93,77 +96,77 @@ impl Policies {
                     }
                 };
                 for params in &params {
-                    let scene = Scene {
+                    let scene = EvaluationInput {
                         object: object.as_ref(),
                         old: old.as_ref(),
                         request: &request,
                         params: params.as_ref(),
                         namespace: namespace.as_ref(),
-                        authorizer: &asker,
-                        question: question(attempt),
+                        authorizer: &authorizer,
+                        question: question(write),
                     };
                     let seen = [object.as_ref(), old.as_ref(), params.as_ref()];
-                    let discretion = Discretion::about(seen);
-                    let objections = policy.objections(&scene).into_iter().map(|one| discretion.apply(one));
-                    verdict.hear(policy, binding, objections.collect());
+                    let redactor = SecretRedactor::about(seen);
+                    let violations = policy.violations(&scene).into_iter().map(|one| redactor.apply(one));
+                    verdict.add(policy, binding, violations.collect());
                 }
             }
         }
-        verdict.given(call, attempt)
+        verdict.into_result(call, write)
     }
 }
 
 #[derive(Default)]
 struct Verdict {
-    refusal: Option<Objection>,
+    refusal: Option<Violation>,
     warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// Takes objections as the binding says.
-    fn hear(&mut self, policy: &Policy, binding: &Binding, objections: Vec<Objection>) {
+    /// Adds violations as warnings or as a denial, as the binding says.
+    fn add(&mut self, policy: &AdmissionPolicy, binding: &PolicyBinding, violations: Vec<Violation>) {
         if binding.warns {
-            let warning = |objection: &Objection| {
+            let warning = |violation: &Violation| {
                 format!(
                     "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
-                    policy.name, binding.name, objection.message
+                    policy.name, binding.name, violation.message
                 )
             };
-            self.warnings.extend(objections.iter().map(warning));
+            self.warnings.extend(violations.iter().map(warning));
         }
         if binding.denies {
-            self.refuse(policy, Some(binding), objections);
+            self.refuse(policy, Some(binding), violations);
         }
     }
 
-    fn refuse(&mut self, policy: &Policy, binding: Option<&Binding>, objections: Vec<Objection>) {
-        let Some(Objection { message, reason }) = objections.into_iter().next() else { return };
+    fn refuse(&mut self, policy: &AdmissionPolicy, binding: Option<&PolicyBinding>, violations: Vec<Violation>) {
+        let Some(Violation { message, reason }) = violations.into_iter().next() else { return };
         let by = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
         let message = format!("ValidatingAdmissionPolicy '{}'{by} denied request: {message}", policy.name);
-        self.refusal.get_or_insert(Objection { message, reason });
+        self.refusal.get_or_insert(Violation { message, reason });
     }
 
-    fn given(self, call: &Call, attempt: &Attempt<'_>) -> Result<Vec<String>, Failure> {
-        let Some(Objection { message, reason }) = self.refusal else { return Ok(self.warnings) };
-        let mut failure = Failure::forbidden(call.resource.named(), attempt.name, &message);
-        (failure.reason, failure.code) = reason.word_and_code();
+    fn into_result(self, call: &Call, write: &AdmissionRequest<'_>) -> Result<Vec<String>, Failure> {
+        let Some(Violation { message, reason }) = self.refusal else { return Ok(self.warnings) };
+        let mut failure = Failure::forbidden(call.resource.group_resource(), write.name, &message);
+        (failure.reason, failure.code) = reason.reason_and_code();
         let cause = Cause { reason: "", message, field: String::new() };
         failure.details.get_or_insert_default().causes.push(cause);
         Err(failure)
     }
 }
 
-/// An object of one resource as another one of the same storage shows it.
+/// An object converted to another resource with the same storage.
 fn converted(from: &Resource, to: &Resource, object: &Object) -> Object {
     if from.api_version == to.api_version || object.get("apiVersion") != Some(&Value::from(&*from.api_version)) {
         return object.clone();
     }
-    let kept = match from.kept_as() {
-        Some(kept_as) => kept_as.kept(object, &to.api_version),
+    let kept = match from.stored_as() {
+        Some(stored_as) => stored_as.to_stored(object, &to.api_version),
         None => object.clone(),
     };
-    let mut shown = match to.kept_as() {
-        Some(kept_as) => kept_as.shown(&kept, &to.api_version),
+    let mut shown = match to.stored_as() {
+        Some(stored_as) => stored_as.to_served(&kept, &to.api_version),
         None => kept,
     };
     shown.insert("apiVersion".to_owned(), (*to.api_version).into());
@@ -186,10 +189,10 @@ mod tests {
 
     #[test]
     fn policy_is_compiled_once_as_long_as_it_stays_the_same() {
-        let first = Policies::read(&[policy(1)], &[], &Policies::default());
-        let same = Policies::read(&[policy(1)], &[], &first);
+        let first = AdmissionPolicies::read(&[policy(1)], &[], &AdmissionPolicies::default());
+        let same = AdmissionPolicies::read(&[policy(1)], &[], &first);
         assert!(Arc::ptr_eq(&first.0[0].policy, &same.0[0].policy));
-        let changed = Policies::read(&[policy(2)], &[], &same);
+        let changed = AdmissionPolicies::read(&[policy(2)], &[], &same);
         assert!(!Arc::ptr_eq(&same.0[0].policy, &changed.0[0].policy));
     }
 
@@ -200,7 +203,7 @@ mod tests {
             object.as_object().unwrap().clone()
         };
         let bindings = [binding("b", "p"), binding("a", "p"), binding("c", "other")];
-        let policies = Policies::read(&[policy(1)], &bindings, &Policies::default());
+        let policies = AdmissionPolicies::read(&[policy(1)], &bindings, &AdmissionPolicies::default());
         let names: Vec<&str> = policies.0[0].bindings.iter().map(|binding| binding.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
     }

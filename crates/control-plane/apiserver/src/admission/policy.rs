@@ -1,31 +1,30 @@
-//! A ValidatingAdmissionPolicy, compiled, and what it says about one write.
+//! ValidatingAdmissionPolicy, compiled, and its violations for one write.
 
 use seaworthy_cel::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, Type, Val};
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 
-use super::environment::{Scene, environment};
+use super::environment::{EvaluationInput, environment};
 use super::matching::Constraints;
-use super::program::{Expression, MAX_VARIABLES, Run, Trouble, Variable};
+use super::program::{Evaluation, EvaluationError, Expression, MAX_VARIABLES, Variable};
 
 /// The longest message that an expression may compute, in bytes.
-const MESSAGE_LENGTH: usize = 5 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// A policy, ready to be asked.
+/// A compiled policy.
 #[derive(Debug)]
-pub struct Policy {
-    /// Its name.
+pub struct AdmissionPolicy {
     pub name: String,
-    /// What tells its states apart: uid and generation.
+    /// Identifies this state of the policy: uid and generation.
     pub state: (String, i64),
-    /// Which writes it is about.
+    /// The writes that it applies to.
     pub constraints: Constraints,
-    /// The kind of the objects that it is set up by: apiVersion and kind.
+    /// `spec.paramKind`: apiVersion and kind.
     pub param_kind: Option<(String, String)>,
     /// Whether a write passes when the policy fails.
     pub ignores_failures: bool,
@@ -42,17 +41,14 @@ struct Validation {
     reason: Reason,
 }
 
-/// The kind of a refusal.
+/// The reason of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reason {
-    /// Who asks is unknown.
     Unauthorized,
-    /// It may not be.
     Forbidden,
-    /// The object is not as it should be: what is not said otherwise.
+    /// The object is invalid: the default.
     #[default]
     Invalid,
-    /// It is too large.
     TooLarge,
 }
 
@@ -66,8 +62,8 @@ impl Reason {
         }
     }
 
-    /// Its word and the HTTP status.
-    pub fn word_and_code(self) -> (&'static str, u16) {
+    /// The reason and the HTTP status code.
+    pub fn reason_and_code(self) -> (&'static str, u16) {
         match self {
             Reason::Unauthorized => ("Unauthorized", 401),
             Reason::Forbidden => ("Forbidden", 403),
@@ -77,18 +73,16 @@ impl Reason {
     }
 }
 
-/// What a policy has against a write.
+/// A violation of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Objection {
-    /// What people read.
+pub struct Violation {
     pub message: String,
-    /// The kind of the refusal.
     pub reason: Reason,
 }
 
-impl Policy {
-    /// Compiles a policy. What is wrong with an expression is said when it is needed.
-    pub fn compile(object: &Object) -> Policy {
+impl AdmissionPolicy {
+    /// Compiles a policy. Compile errors of an expression are reported when it is evaluated.
+    pub fn compile(object: &Object) -> AdmissionPolicy {
         let param_kind = object.at("spec.paramKind").filter(|kind| !kind.is_null());
         let mut env = environment(param_kind.is_some(), true);
         let conditions = object.list("spec.matchConditions").iter();
@@ -109,7 +103,7 @@ impl Policy {
                 .map(|text| Expression::compile(&message_env, text, Some(&Type::String), &variables)),
             reason: Reason::read(one.text("reason")),
         });
-        Policy {
+        AdmissionPolicy {
             name: object.name().to_owned(),
             state: (object.uid().to_owned(), object.generation()),
             constraints: Constraints::read(object.at("spec.matchConstraints").unwrap_or(&Value::Null)),
@@ -121,52 +115,52 @@ impl Policy {
         }
     }
 
-    /// What it has against a write.
-    pub fn objections(&self, scene: &Scene<'_>) -> Vec<Objection> {
+    /// The violations of a write.
+    pub fn violations(&self, scene: &EvaluationInput<'_>) -> Vec<Violation> {
         match self.is_concerned(scene) {
             Ok(true) => {}
             Ok(false) => return Vec::new(),
             Err(message) => return self.failed(message),
         }
-        let mut run = Run::new(scene.bindings(), &self.variables, Budget::for_object());
-        let mut objections = Vec::new();
+        let mut run = Evaluation::new(scene.bindings(), &self.variables, Budget::for_object());
+        let mut violations = Vec::new();
         for validation in &self.validations {
             match run.value(&validation.expression) {
                 Ok(Val::Bool(true)) => continue,
                 Ok(_) => {}
-                Err(Trouble::Failed(message)) => {
-                    objections.extend(self.failed(message));
+                Err(EvaluationError::Failed(message)) => {
+                    violations.extend(self.failed(message));
                     continue;
                 }
-                Err(Trouble::Exhausted) => return self.failed(OUT_OF_BUDGET.to_owned()),
+                Err(EvaluationError::Exhausted) => return self.failed(OUT_OF_BUDGET.to_owned()),
             }
-            match validation.said(&mut run) {
-                Ok(message) => objections.push(Objection { message, reason: validation.reason }),
+            match validation.message_of(&mut run) {
+                Ok(message) => violations.push(Violation { message, reason: validation.reason }),
                 Err(()) => return self.failed(OUT_OF_BUDGET.to_owned()),
             }
         }
-        objections
+        violations
     }
 
-    /// The objection to a write that the policy could not judge; none if such writes pass.
-    pub fn failed(&self, message: String) -> Vec<Objection> {
+    /// The violation for a write on which the evaluation failed; none if `failurePolicy` is `Ignore`.
+    pub fn failed(&self, message: String) -> Vec<Violation> {
         match self.ignores_failures {
             true => Vec::new(),
-            false => vec![Objection { message, reason: Reason::default() }],
+            false => vec![Violation { message, reason: Reason::default() }],
         }
     }
 
-    /// Whether all conditions hold. One that does not hold decides, even if others fail.
-    fn is_concerned(&self, scene: &Scene<'_>) -> Result<bool, String> {
+    /// Whether all match conditions hold. One that is false decides, even if others fail.
+    fn is_concerned(&self, scene: &EvaluationInput<'_>) -> Result<bool, String> {
         let budget = Budget::new(PER_CALL_LIMIT, MATCH_CONDITIONS_LIMIT);
-        let mut run = Run::new(scene.bindings(), &[], budget);
+        let mut run = Evaluation::new(scene.bindings(), &[], budget);
         let mut failures = Vec::new();
         for condition in &self.conditions {
             match run.value(condition) {
                 Ok(Val::Bool(true)) => {}
                 Ok(_) => return Ok(false),
-                Err(Trouble::Failed(message)) => failures.push(message),
-                Err(Trouble::Exhausted) => return Err(OUT_OF_BUDGET.to_owned()),
+                Err(EvaluationError::Failed(message)) => failures.push(message),
+                Err(EvaluationError::Exhausted) => return Err(OUT_OF_BUDGET.to_owned()),
             }
         }
         match failures.as_slice() {
@@ -176,26 +170,26 @@ impl Policy {
         }
     }
 
-    /// What is wrong with the expressions of a policy that is to be stored.
+    /// The invalid expressions of a policy.
     pub fn mistakes(object: &Object) -> Vec<Cause> {
-        let policy = Policy::compile(object);
+        let policy = AdmissionPolicy::compile(object);
         let mut causes = Vec::new();
-        let mut judge = |list: &str, at: usize, key: &str, expression: &Expression| {
+        let mut check = |list: &str, at: usize, key: &str, expression: &Expression| {
             if let Some(mistake) = expression.mistake().filter(|_| !expression.text.trim().is_empty()) {
                 let field = format!("spec.{list}[{at}].{key}");
                 causes.push(Cause::invalid(field, expression.text.as_str(), mistake));
             }
         };
         for (at, condition) in policy.conditions.iter().enumerate() {
-            judge("matchConditions", at, "expression", condition);
+            check("matchConditions", at, "expression", condition);
         }
         for (at, variable) in policy.variables.iter().enumerate() {
-            judge("variables", at, "expression", variable.expression());
+            check("variables", at, "expression", variable.expression());
         }
         for (at, validation) in policy.validations.iter().enumerate() {
-            judge("validations", at, "expression", &validation.expression);
+            check("validations", at, "expression", &validation.expression);
             if let Some(message) = &validation.message_expression {
-                judge("validations", at, "messageExpression", message);
+                check("validations", at, "messageExpression", message);
             }
         }
         let count = object.list("spec.variables").len();
@@ -207,16 +201,16 @@ impl Policy {
 }
 
 impl Validation {
-    /// The message of a refusal: computed, written, or the expression. An error ends it all.
-    fn said<'a>(&'a self, run: &mut Run<'a>) -> Result<String, ()> {
+    /// The message of a denial: computed, configured, or the expression. Fails when the cost budget is exhausted.
+    fn message_of<'a>(&'a self, run: &mut Evaluation<'a>) -> Result<String, ()> {
         let computed = match self.message_expression.as_ref().map(|expression| run.value(expression)) {
             Some(Ok(Val::String(text))) => {
                 let text = text.trim();
-                let is_fit = !text.is_empty() && text.len() <= MESSAGE_LENGTH && !text.contains('\n');
+                let is_fit = !text.is_empty() && text.len() <= MAX_MESSAGE_LENGTH && !text.contains('\n');
                 is_fit.then(|| text.to_owned())
             }
-            Some(Err(Trouble::Exhausted)) => return Err(()),
-            // Whatever else it comes to is no message.
+            Some(Err(EvaluationError::Exhausted)) => return Err(()),
+            // Any other result is ignored.
             Some(_) | None => None,
         };
         let written = (!self.message.is_empty()).then(|| self.message.clone());

@@ -1,4 +1,4 @@
-//! The expressions of a policy, compiled once, and evaluated in one scene.
+//! Compiled CEL expressions of a policy, and their evaluation.
 
 use seaworthy_cel::{Bindings, Budget, Env, EvalError, Program, Type, Val};
 
@@ -8,17 +8,16 @@ use seaworthy_cel::{Bindings, Budget, Env, EvalError, Program, Type, Val};
 /// which variables an expression needs, at a price that grows with the square of their number.
 pub const MAX_VARIABLES: usize = 1000;
 
-/// A compiled expression, or why it cannot be.
+/// A compiled expression, or its compile error.
 #[derive(Debug)]
 pub struct Expression {
-    /// As it was written.
+    /// The source text.
     pub text: String,
     program: Result<Program, String>,
-    /// The policy's variables that it mentions, by their place.
+    /// The policy's variables that it uses, by index.
     needs: Vec<usize>,
 }
 
-/// A variable of the policy.
 #[derive(Debug)]
 pub struct Variable {
     name: String,
@@ -46,7 +45,7 @@ impl Expression {
         Expression { text: text.to_owned(), program, needs }
     }
 
-    /// Why it cannot be compiled.
+    /// The compile error.
     pub fn mistake(&self) -> Option<&str> {
         self.program.as_ref().err().map(String::as_str)
     }
@@ -65,54 +64,52 @@ impl Variable {
         variables
     }
 
-    /// An environment in which it is known too.
+    /// The environment with this variable declared.
     pub fn declared(&self, env: Env) -> Env {
         let ty = self.expression.program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
         env.with(self.key.clone(), ty)
     }
 
-    /// Its expression.
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
 }
 
 /// One evaluation of a policy: variables are evaluated when the first expression needs them, and then remembered.
-pub struct Run<'a> {
+pub struct Evaluation<'a> {
     given: Bindings<'a>,
     variables: &'a [Variable],
     values: Vec<Option<Result<Val<'a>, EvalError>>>,
     budget: Budget,
 }
 
-/// Why an expression has no value.
+/// Why an evaluation has no result.
 #[derive(Debug)]
-pub enum Trouble {
-    /// It failed.
+pub enum EvaluationError {
     Failed(String),
-    /// All of them together cost too much: nothing more is evaluated.
+    /// The cost budget of the policy is used up: nothing more is evaluated.
     Exhausted,
 }
 
-impl<'a> Run<'a> {
-    /// A run with these values and this budget.
-    pub fn new(given: Bindings<'a>, variables: &'a [Variable], budget: Budget) -> Run<'a> {
-        Run { given, variables, values: vec![None; variables.len()], budget }
+impl<'a> Evaluation<'a> {
+    pub fn new(given: Bindings<'a>, variables: &'a [Variable], budget: Budget) -> Evaluation<'a> {
+        Evaluation { given, variables, values: vec![None; variables.len()], budget }
     }
 
-    /// The value of an expression.
-    pub fn value(&mut self, expression: &'a Expression) -> Result<Val<'a>, Trouble> {
+    pub fn value(&mut self, expression: &'a Expression) -> Result<Val<'a>, EvaluationError> {
         let program = match &expression.program {
             Ok(program) => program,
-            Err(mistake) => return Err(Trouble::Failed(format!("compilation error: {mistake}"))),
+            Err(mistake) => return Err(EvaluationError::Failed(format!("compilation error: {mistake}"))),
         };
         self.prepare(&expression.needs);
         let bindings = self.bindings(&expression.needs);
         let value = program.evaluate(&bindings, &mut self.budget);
         if self.budget.is_exhausted() {
-            return Err(Trouble::Exhausted);
+            return Err(EvaluationError::Exhausted);
         }
-        value.map_err(|error| Trouble::Failed(format!("expression '{}' resulted in error: {error}", expression.text)))
+        value.map_err(|error| {
+            EvaluationError::Failed(format!("expression '{}' resulted in error: {error}", expression.text))
+        })
     }
 
     fn bindings(&self, needs: &[usize]) -> Bindings<'a> {

@@ -25,7 +25,7 @@ pub fn identify(server: &Server, token: &str) -> Option<Identity> {
     }
     let key = Key::new("core/secrets", "kube-system", format!("bootstrap-token-{id}"));
     let object = decode(&*server.store().get(&key)?);
-    accepted(&object, id, secret, server.world().now())
+    accepted(&object, id, secret, server.clock().now())
 }
 
 fn accepted(object: &Object, id: &str, secret: &str, now: Timestamp) -> Option<Identity> {
@@ -83,7 +83,7 @@ mod tests {
     #[case(json!({"usage-bootstrap-authentication": "false"}))]
     #[case(json!({"expiration": "1970-01-01T00:00:00Z"}))]
     #[case(json!({"expiration": "soon"}))]
-    fn token_that_is_wrong_expired_or_for_something_else_is_nobody(#[case] change: Value) {
+    fn wrong_expired_or_unrelated_token_is_refused(#[case] change: Value) {
         assert_eq!(accepted(&secret(change), "abcdef", "0123456789abcdef", Timestamp::UNIX_EPOCH), None);
     }
 }

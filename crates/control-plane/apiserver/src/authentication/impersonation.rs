@@ -1,12 +1,12 @@
-//! Acting as somebody else: `Impersonate-*` headers, for those who may.
+//! Impersonation: `Impersonate-*` headers, for users with that right.
 
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-use crate::access::{ANONYMOUS, AUTHENTICATED, Action, Identity, Policy, UNAUTHENTICATED};
-use crate::response::status::{Failure, Named};
+use crate::access::{ANONYMOUS, AUTHENTICATED, AccessPolicy, AccessRequest, Identity, UNAUTHENTICATED};
+use crate::response::status::{Failure, GroupResource};
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
@@ -15,7 +15,7 @@ const EXTRA: &str = "impersonate-extra-";
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The identity that the headers ask for, as they say it; none if they ask for none.
+/// The identity in the headers, unchecked; none without such headers.
 fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, Failure> {
     let first = |name: &str| headers.get(name).map(text).transpose().map(Option::unwrap_or_default);
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -42,10 +42,10 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, Failure> {
 
 fn text(value: &HeaderValue) -> Result<String, Failure> {
     let text = std::str::from_utf8(value.as_bytes());
-    text.map(str::to_owned).map_err(|_| Failure::bad_request("an Impersonate header is no UTF-8 text"))
+    text.map(str::to_owned).map_err(|_| Failure::bad_request("an Impersonate header is not UTF-8 text"))
 }
 
-/// An identity in the notation in which the real server repeats it.
+/// An identity in the notation of kube-apiserver.
 fn spelled(identity: &Identity) -> String {
     let list = |texts: &[String]| {
         let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
@@ -71,11 +71,17 @@ fn service_account(user: &str) -> Option<(&str, &str)> {
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
-/// The rights that it takes to be this identity.
-fn rights(wanted: &Identity) -> Vec<(Action<'_>, Option<&str>)> {
-    let right = |group, resource, name| Action { verb: "impersonate", group, resource, name, ..Action::default() };
+/// The rights that are required to impersonate this identity.
+fn rights(wanted: &Identity) -> Vec<(AccessRequest<'_>, Option<&str>)> {
+    let right = |group, resource, name| AccessRequest {
+        verb: "impersonate",
+        group,
+        resource,
+        name,
+        ..AccessRequest::default()
+    };
     let user = match service_account(&wanted.user) {
-        Some((namespace, name)) => Action { namespace, ..right("", "serviceaccounts", name) },
+        Some((namespace, name)) => AccessRequest { namespace, ..right("", "serviceaccounts", name) },
         None => right("", "users", &wanted.user),
     };
     let mut rights = vec![(user, None)];
@@ -89,7 +95,7 @@ fn rights(wanted: &Identity) -> Vec<(Action<'_>, Option<&str>)> {
     rights
 }
 
-/// The identity with the groups that come with the name.
+/// The identity with the groups that its name implies.
 fn completed(mut wanted: Identity) -> Identity {
     if wanted.groups.is_empty()
         && let Some((namespace, name)) = service_account(&wanted.user)
@@ -103,21 +109,21 @@ fn completed(mut wanted: Identity) -> Identity {
     wanted
 }
 
-/// Who a request acts as: the one who sends it, or whom its headers name if the sender may do that.
+/// The effective user of a request: the sender, or the user in its headers if the sender may impersonate that user.
 ///
 /// Differs: the right is `impersonate` on users, groups and so on, as ever. The newer rights that hold for single
 /// actions only are not known here, because nothing uses them; the refusal is worded by them, as the real server asks
 /// for them first.
 pub fn acting(
-    policy: &Policy,
+    policy: &AccessPolicy,
     sender: Identity,
     headers: &HeaderMap,
-    action: &Action<'_>,
+    request: &AccessRequest<'_>,
 ) -> Result<Identity, Failure> {
     let Some(wanted) = wanted(headers)? else { return Ok(sender) };
-    let may = rights(&wanted)
-        .into_iter()
-        .all(|(right, below)| policy.allows(&sender, &Action { subresource: below.unwrap_or_default(), ..right }));
+    let may = rights(&wanted).into_iter().all(|(right, below)| {
+        policy.allows(&sender, &AccessRequest { subresource: below.unwrap_or_default(), ..right })
+    });
     if may {
         return Ok(completed(wanted));
     }
@@ -126,11 +132,11 @@ pub fn acting(
         user if user.starts_with("system:node:") => "arbitrary-node",
         _ => "user-info",
     };
-    let verb = format!("impersonate-on:{mode}:{}", action.verb);
-    let refused = Action { verb: &verb, ..*action };
+    let verb = format!("impersonate-on:{mode}:{}", request.verb);
+    let refused = AccessRequest { verb: &verb, ..*request };
     Err(Failure::forbidden(
-        Named { group: action.group, word: action.resource },
-        action.name,
+        GroupResource { group: request.group, resource: request.resource },
+        request.name,
         &refused.refusal(&sender),
     ))
 }
@@ -153,30 +159,30 @@ mod tests {
     }
 
     /// Ann may be bob in the group crew with a scope, and the service account a/mate.
-    fn policy() -> Policy {
-        let mut policy = Policy::default();
+    fn policy() -> AccessPolicy {
+        let mut policy = AccessPolicy::default();
         let role = json!({"rules": [
             {"apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"], "verbs": ["impersonate"]},
             {"apiGroups": [""], "resources": ["groups"], "resourceNames": ["crew"], "verbs": ["impersonate"]},
             {"apiGroups": [AUTHENTICATION], "resources": ["userextras/example.com/scope"], "resourceNames": ["deck"],
                 "verbs": ["impersonate"]}
         ]});
-        policy.learn("clusterroles", "", "bob", Some(&object(role)));
+        policy.set("clusterroles", "", "bob", Some(&object(role)));
         let subjects = json!([{"kind": "User", "name": "ann"}]);
         let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "bob"}, "subjects": subjects});
-        policy.learn("clusterrolebindings", "", "bob", Some(&object(binding)));
+        policy.set("clusterrolebindings", "", "bob", Some(&object(binding)));
         let role = json!({"rules": [
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["mate"], "verbs": ["impersonate"]}
         ]});
-        policy.learn("roles", "a", "mate", Some(&object(role)));
+        policy.set("roles", "a", "mate", Some(&object(role)));
         let binding = json!({"roleRef": {"kind": "Role", "name": "mate"}, "subjects": subjects});
-        policy.learn("rolebindings", "a", "mate", Some(&object(binding)));
+        policy.set("rolebindings", "a", "mate", Some(&object(binding)));
         policy
     }
 
     fn acting_as(pairs: &[(&'static str, &'static str)]) -> Result<Identity, Failure> {
-        let action = Action { verb: "list", resource: "pods", namespace: "a", ..Action::default() };
-        acting(&policy(), Identity::authenticated("ann", []), &headers(pairs), &action)
+        let request = AccessRequest { verb: "list", resource: "pods", namespace: "a", ..AccessRequest::default() };
+        acting(&policy(), Identity::authenticated("ann", []), &headers(pairs), &request)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who sends a request: client certificates, static tokens, tokens of service accounts, bootstrap tokens.
+//! Authentication: client certificates, static tokens, service account tokens, bootstrap tokens.
 //!
 //! - No credentials are the anonymous user. Credentials that are wrong are refused, whatever the path.
 //! - Secrets are compared in constant time, and never written anywhere.
@@ -8,8 +8,8 @@ pub mod impersonation;
 mod service_account;
 mod tokens;
 
-pub use service_account::{Claims, Keys, KeysError};
-pub use tokens::{StaticTokens, TokensError};
+pub use service_account::{Claims, SigningKey, SigningKeyError};
+pub use tokens::{StaticTokens, TokenFileError};
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -25,31 +25,30 @@ pub const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCertificate(pub Identity);
 
-/// The bearer token of a request. Other schemes are none of ours.
+/// The bearer token of a request. Other schemes are ignored.
 ///
-/// A token is a token whatever its bytes: one that is no text belongs to nobody, but is not the same as none.
+/// A token that is not UTF-8 is invalid, which is not the same as no token.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked(b"bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii()).filter(|token| !token.is_empty())
 }
 
-/// A token that was accepted.
-pub struct Accepted {
-    /// Whose it is.
+/// A valid token.
+pub struct AuthenticatedToken {
     pub identity: Identity,
-    /// Those of the audiences asked for that it is meant for.
+    /// Those of the requested audiences that the token names.
     pub audiences: Vec<String>,
 }
 
 impl Server {
-    /// What is behind a token meant for one of these audiences; none if nobody has it.
-    pub(crate) fn identify(&self, token: &str, audiences: &[&str]) -> Option<Accepted> {
+    /// The identity of a token for one of these audiences; none if the token is invalid.
+    pub(crate) fn identify(&self, token: &str, audiences: &[&str]) -> Option<AuthenticatedToken> {
         // Tokens that name no audience are meant for this server alone.
         if audiences.contains(&AUDIENCE) {
             let known = self.static_tokens().identify(token).or_else(|| bootstrap::identify(self, token));
             if let Some(identity) = known {
-                return Some(Accepted { identity, audiences: vec![AUDIENCE.to_owned()] });
+                return Some(AuthenticatedToken { identity, audiences: vec![AUDIENCE.to_owned()] });
             }
         }
         service_account::identify(self, token, audiences)
@@ -57,7 +56,7 @@ impl Server {
 
     /// The identity of a request, by certificate or token.
     pub(crate) fn authenticate(&self, parts: &http::request::Parts) -> Result<Identity, Failure> {
-        // Who has shown a certificate is known; what else they bring is not looked at.
+        // A client certificate decides; other credentials are not looked at.
         if let Some(PeerCertificate(identity)) = parts.extensions.get::<PeerCertificate>() {
             return Ok(identity.clone());
         }

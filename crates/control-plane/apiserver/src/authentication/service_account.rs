@@ -1,4 +1,4 @@
-//! Tokens of service accounts: signed by the server, bound to the account and, if wanted, to an object that must live.
+//! Service account tokens: signed by the server, bound to the account and optionally to another object.
 
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rand::SystemRandom;
@@ -16,92 +16,86 @@ use crate::access::Identity;
 use crate::object::{Metadata, Object};
 use crate::server::{Server, decode};
 
-use super::Accepted;
+use super::AuthenticatedToken;
 
-/// Who signs.
+/// The issuer of tokens.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// How long the tokens of something that should be gone are still good: its last words may be under way.
+/// How long tokens stay valid after the deletion time of their object, for its last requests.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// The longest token that is looked at.
+/// Longer tokens are refused unparsed.
 const MAX_LENGTH: usize = 8 * 1024;
 
-/// The key that signs tokens. Whoever has it is everybody.
-pub struct Keys {
+/// The key that signs service account tokens. Its holder can impersonate every account.
+pub struct SigningKey {
     pair: EcdsaKeyPair,
     id: String,
 }
 
-/// A key that cannot be used.
 #[derive(Debug, Error)]
-#[error("the key for tokens of service accounts cannot be used: {0}")]
-pub struct KeysError(&'static str);
+#[error("cannot use the service account signing key: {0}")]
+pub struct SigningKeyError(&'static str);
 
-/// A token that is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// It is none of ours, or was changed.
+    /// Not signed by this key, or modified.
     #[error("the token is not signed by this server")]
     Forged,
-    /// Its time is over, or has not come.
+    /// Expired, or not valid yet.
     #[error("the token is not valid at this time")]
     Expired,
-    /// It is for somebody else.
+    /// It names other audiences.
     #[error("the token is not meant for this audience")]
     Audience,
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// The account's namespace.
     pub namespace: String,
-    /// The account's name.
     pub name: String,
     /// The account's uid: a new account of the same name is another one.
     pub uid: String,
-    /// Whom it is for.
     pub audiences: Vec<String>,
-    /// From when, in seconds since 1970.
+    /// `nbf`, in seconds since 1970.
     pub from: i64,
-    /// Until when.
+    /// `exp`, in seconds since 1970.
     pub until: i64,
-    /// The object without which it is worth nothing: resource, name, uid.
+    /// The bound object: resource, name, uid. The token is invalid without it.
     pub bound: Option<(String, String, String)>,
-    /// A number of its own.
+    /// `jti`, unique.
     pub id: String,
 }
 
-impl Keys {
-    /// A new key, in the form in which it is kept.
-    pub fn generate() -> Result<Vec<u8>, KeysError> {
-        let failed = |_| KeysError("it cannot be made");
+impl SigningKey {
+    /// A new key in PKCS #8.
+    pub fn generate() -> Result<Vec<u8>, SigningKeyError> {
+        let failed = |_| SigningKeyError("key generation failed");
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         Ok(document.map_err(failed)?.as_ref().to_vec())
     }
 
     /// Reads a key.
-    pub fn read(pkcs8: &[u8]) -> Result<Keys, KeysError> {
+    pub fn read(pkcs8: &[u8]) -> Result<SigningKey, SigningKeyError> {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8)
-            .map_err(|_| KeysError("it is no P-256 key in PKCS #8"))?;
-        let public = pair.public_key().as_der().map_err(|_| KeysError("it has no public part"))?;
+            .map_err(|_| SigningKeyError("not a P-256 key in PKCS #8"))?;
+        let public = pair.public_key().as_der().map_err(|_| SigningKeyError("the public key is missing"))?;
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, public.as_ref());
         let id = URL_SAFE_NO_PAD.encode(digest.as_ref());
-        Ok(Keys { pair, id })
+        Ok(SigningKey { pair, id })
     }
 
-    /// Signs a token.
-    pub fn sign(&self, claims: &Claims) -> Result<String, KeysError> {
+    pub fn sign(&self, claims: &Claims) -> Result<String, SigningKeyError> {
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = json!({"alg": "ES256", "kid": self.id, "typ": "JWT"});
         let text = format!("{}.{}", encode(&header), encode(&claims.to_json()));
         let signature = self.pair.sign(&SystemRandom::new(), text.as_bytes());
-        let signature = signature.map_err(|_| KeysError("it does not sign"))?;
+        let signature = signature.map_err(|_| SigningKeyError("signing failed"))?;
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
     }
 
-    /// What a token says, if this key signed it, it is for one of the audiences, and its time is now.
+    /// The claims of a token, if this key signed it, it names one of the audiences, and it is valid now.
     pub fn verify(&self, token: &str, audiences: &[&str], now: i64) -> Result<Claims, TokenError> {
         if token.len() > MAX_LENGTH {
             return Err(TokenError::Forged);
@@ -170,7 +164,8 @@ impl Claims {
     }
 }
 
-/// Whether an object is there and stays: what should be gone by now gives no more access, even if something holds it.
+/// Whether this is still the bound object, and its deletion time is not past: after that it gives no access, even if a
+/// finalizer holds it.
 fn is_valid(object: &Object, uid: &str, now: Timestamp) -> bool {
     let end = object.meta_text("deletionTimestamp");
     // A time that cannot be read is a time that has passed.
@@ -178,10 +173,10 @@ fn is_valid(object: &Object, uid: &str, now: Timestamp) -> bool {
     object.uid() == uid && (end.is_empty() || !is_over())
 }
 
-/// The account behind a token, as long as the account and the object that the token is bound to are there.
-pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<Accepted> {
-    let now = server.world().now();
-    let claims = server.keys().verify(token, audiences, now.as_second()).ok()?;
+/// The account of a token, if the account and the bound object exist.
+pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<AuthenticatedToken> {
+    let now = server.clock().now();
+    let claims = server.signing_key().verify(token, audiences, now.as_second()).ok()?;
     let is_alive = |resource: &str, namespace: &str, name: &str, uid: &str| {
         let found = server.store().get(&Key::new(resource, namespace, name));
         found.is_some_and(|record| is_valid(&decode(&record), uid, now))
@@ -204,7 +199,7 @@ pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<Acce
     let credential = format!("JTI={}", claims.id);
     identity.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![credential]);
     let audiences = claims.audiences.into_iter().filter(|own| audiences.contains(&own.as_str())).collect();
-    Some(Accepted { identity, audiences })
+    Some(AuthenticatedToken { identity, audiences })
 }
 
 #[cfg(test)]
@@ -213,8 +208,8 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> Keys {
-        Keys::read(&Keys::generate().unwrap()).unwrap()
+    fn signing_key() -> SigningKey {
+        SigningKey::read(&SigningKey::generate().unwrap()).unwrap()
     }
 
     fn claims() -> Claims {
@@ -245,9 +240,9 @@ mod tests {
 
     #[test]
     fn token_that_was_signed_says_what_was_put_in() {
-        let keys = keys();
-        let token = keys.sign(&claims()).unwrap();
-        assert_eq!(keys.verify(&token, &["there", "here"], 150), Ok(claims()));
+        let signing_key = signing_key();
+        let token = signing_key.sign(&claims()).unwrap();
+        assert_eq!(signing_key.verify(&token, &["there", "here"], 150), Ok(claims()));
     }
 
     #[rstest]
@@ -255,24 +250,24 @@ mod tests {
     #[case(200, "here", TokenError::Expired)]
     #[case(150, "there", TokenError::Audience)]
     fn token_is_for_its_time_and_its_audience(#[case] now: i64, #[case] audience: &str, #[case] error: TokenError) {
-        let keys = keys();
-        let token = keys.sign(&claims()).unwrap();
-        assert_eq!(keys.verify(&token, &[audience], now), Err(error));
+        let signing_key = signing_key();
+        let token = signing_key.sign(&claims()).unwrap();
+        assert_eq!(signing_key.verify(&token, &[audience], now), Err(error));
     }
 
     #[test]
     fn token_of_another_key_or_with_another_body_is_forged() {
-        let keys = keys();
-        let token = keys.sign(&claims()).unwrap();
-        assert_eq!(super::tests::keys().verify(&token, &["here"], 150), Err(TokenError::Forged));
+        let signing_key = signing_key();
+        let token = signing_key.sign(&claims()).unwrap();
+        assert_eq!(super::tests::signing_key().verify(&token, &["here"], 150), Err(TokenError::Forged));
         let parts: Vec<&str> = token.split('.').collect();
         let body = Claims { name: "captain".to_owned(), ..claims() }.to_json().to_string();
         let changed = format!("{}.{}.{}", parts[0], URL_SAFE_NO_PAD.encode(body), parts[2]);
-        assert_eq!(keys.verify(&changed, &["here"], 150), Err(TokenError::Forged));
+        assert_eq!(signing_key.verify(&changed, &["here"], 150), Err(TokenError::Forged));
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
-        assert_eq!(keys.verify(&format!("{none}.{}.", parts[1]), &["here"], 150), Err(TokenError::Forged));
+        assert_eq!(signing_key.verify(&format!("{none}.{}.", parts[1]), &["here"], 150), Err(TokenError::Forged));
         for text in ["", ".", "..", "a.b.c", &"x".repeat(10_000)] {
-            assert_eq!(keys.verify(text, &["here"], 150), Err(TokenError::Forged));
+            assert_eq!(signing_key.verify(text, &["here"], 150), Err(TokenError::Forged));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Static tokens, in the CSV format of the real server: `token,user,uid,"group,group"`.
+//! Static tokens, in the CSV format of kube-apiserver: `token,user,uid,"group,group"`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,12 @@ use crate::access::Identity;
 #[derive(Default)]
 pub struct StaticTokens(Vec<(String, Identity)>);
 
-/// A file of tokens that cannot be used. No message says anything of its content but the line.
+/// Error of a token file. Messages name the line but never quote the content.
 #[derive(Debug, Error)]
-pub enum TokensError {
+pub enum TokenFileError {
     /// The file cannot be read.
     #[error("token file {path}: cannot be read: {cause}; --token-auth-file takes a text file that this user can read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
+    Read { path: PathBuf, cause: std::io::Error },
     /// A line is not as it should be.
     #[error("token file {path}, line {line}: {why}; a line is: token,user,uid and, if there are any, groups in quotes")]
     Line {
@@ -29,16 +24,15 @@ pub enum TokensError {
         path: PathBuf,
         /// Counted from one.
         line: usize,
-        /// What is wrong with it.
         why: &'static str,
     },
 }
 
 impl StaticTokens {
     /// Reads a file of tokens.
-    pub fn load(path: &Path) -> Result<StaticTokens, TokensError> {
-        let read = |cause| TokensError::Read { path: path.to_owned(), cause };
-        StaticTokens::parse(&std::fs::read_to_string(path).map_err(read)?).map_err(|(line, why)| TokensError::Line {
+    pub fn load(path: &Path) -> Result<StaticTokens, TokenFileError> {
+        let read = |cause| TokenFileError::Read { path: path.to_owned(), cause };
+        StaticTokens::parse(&std::fs::read_to_string(path).map_err(read)?).map_err(|(line, why)| TokenFileError::Line {
             path: path.to_owned(),
             line,
             why,
@@ -65,12 +59,11 @@ impl StaticTokens {
         Ok(tokens)
     }
 
-    /// Adds a token.
     pub fn add(&mut self, token: &str, identity: Identity) {
         self.0.push((token.to_owned(), identity));
     }
 
-    /// Whose token it is. Every token is looked at, so that the time tells nothing.
+    /// The user of a token. Every token is compared, so that the duration reveals nothing.
     pub fn identify(&self, token: &str) -> Option<Identity> {
         let mut found = None;
         for (known, identity) in &self.0 {

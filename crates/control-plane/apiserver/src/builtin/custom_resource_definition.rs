@@ -1,4 +1,4 @@
-//! CustomResourceDefinition: a kind that users bring along.
+//! CustomResourceDefinition: a kind that a user defines.
 
 use jiff::Timestamp;
 use seaworthy_schema::{
@@ -6,15 +6,16 @@ use seaworthy_schema::{
 };
 use serde_json::{Value, json};
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, TableColumn, isolate_status_from_creation,
+};
 
-/// What holds a definition until its objects are gone.
+/// The finalizer that holds a definition until its objects are deleted.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The kind.
-pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
+pub static CUSTOM_RESOURCE_DEFINITION: BuiltInKind = BuiltInKind {
     group: "apiextensions.k8s.io",
     plural: "customresourcedefinitions",
     singular: "customresourcedefinition",
@@ -24,29 +25,29 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     categories: &["api-extensions"],
     subresources: &[STATUS],
     definition: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
-    ways: Ways {
+    behaviour: KindBehaviour {
         updates_unconditionally: false,
-        generation: Generation::Wishes,
+        generation: GenerationPolicy::SpecChanges,
         counts_deletion: false,
-        ..Ways::PLAIN
+        ..KindBehaviour::PLAIN
     },
     defaults,
     prepare,
     validate,
-    advice,
+    warnings,
     begin_deletion,
     columns: &[
-        Column::NAME,
-        Column::shown("Scope", "Whether its objects live in namespaces."),
-        Column::shown("Versions", "The versions that are served."),
-        Column::date("Created At", "When it was created."),
-        Column::wide("Group", "The API group."),
-        Column::wide("Kind", "The name in manifests."),
-        Column::wide("ShortNames", "What people type."),
-        Column { kind: "boolean", ..Column::wide("Established", "Whether it is served.") },
+        TableColumn::NAME,
+        TableColumn::text("Scope", "Whether its objects live in namespaces."),
+        TableColumn::text("Versions", "The versions that are served."),
+        TableColumn::date("Created At", "When it was created."),
+        TableColumn::wide("Group", "The API group."),
+        TableColumn::wide("Kind", "The name in manifests."),
+        TableColumn::wide("ShortNames", "What people type."),
+        TableColumn { kind: "boolean", ..TableColumn::wide("Established", "Whether it is served.") },
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn defaults(object: &mut Object) {
@@ -57,10 +58,10 @@ fn defaults(object: &mut Object) {
     }
 }
 
-/// The versions in which objects may be stored are remembered, whoever forgets them.
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
-    keep_parts_apart_from_the_start(object, old, part);
-    if part == Part::Status {
+/// Keeps stored versions in the status, even if the client drops them.
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
+    isolate_status_from_creation(object, old, part);
+    if part == ObjectPart::Status {
         return;
     }
     let mut value = Value::Object(std::mem::take(object));
@@ -70,7 +71,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     }
 }
 
-/// It stays until its objects are gone.
+/// Adds the finalizer and the condition `Terminating`.
 fn begin_deletion(object: &mut Object) {
     let held: Vec<Value> = object.finalizers().chain([FINALIZER]).map(Value::from).collect();
     object.set_meta("finalizers", held);
@@ -80,7 +81,7 @@ fn begin_deletion(object: &mut Object) {
 
 const PENDING: &str = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
 
-/// Says how far the deletion has come.
+/// Sets the condition `Terminating`.
 pub fn set_terminating(object: &mut Object, reason: &str, message: &str, now: &str) {
     let status = object.entry("status").or_insert_with(|| json!({}));
     let conditions = status.as_object_mut().map(|status| status.entry("conditions").or_insert_with(|| json!([])));
@@ -96,8 +97,8 @@ pub fn set_terminating(object: &mut Object, reason: &str, message: &str, now: &s
     }
 }
 
-fn advice(object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
-    if part == Part::Status {
+fn warnings(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<String> {
+    if part == ObjectPart::Status {
         return Vec::new();
     }
     let value = Value::Object(object.clone());
@@ -105,9 +106,9 @@ fn advice(object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
     definition_warnings(&value, old.as_ref())
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
     let value = Value::Object(object.clone());
-    if part == Part::Status {
+    if part == ObjectPart::Status {
         return status_mistakes(&value);
     }
     let old = old.map(|old| Value::Object(old.clone()));

@@ -11,10 +11,10 @@ mod rules;
 pub mod scheduling;
 pub mod schemas;
 
-use crate::resource::kind::Kind;
+use crate::resource::built_in_kind::BuiltInKind;
 
 /// Every built-in kind. Where two kinds share their objects, the one that is stored comes first.
-pub static KINDS: &[&Kind] = &[
+pub static KINDS: &[&BuiltInKind] = &[
     &policy::admission_policy::VALIDATING_ADMISSION_POLICY,
     &policy::admission_policy::VALIDATING_ADMISSION_POLICY_BINDING,
     &core::config_map::CONFIG_MAP,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-use crate::request::media::{self, Accepted, Format};
+use crate::request::media::{self, Format, NegotiatedFormat};
 use crate::resource::registry::Registry;
 use crate::response::Body;
 use crate::response::status::Failure;
@@ -23,12 +23,12 @@ pub fn serve(registry: &Registry, method: &Method, path: &str, headers: &HeaderM
             return Ok(answered("text/plain; charset=utf-8", "ok"));
         }
         ["version"] => Some(version::version()),
-        ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
+        ["api"] | ["apis"] if NegotiatedFormat::choose(headers, false)?.aggregated => {
             let list = super::aggregated(registry, parts == ["api"]);
             return Ok(answered(super::AGGREGATED, list.to_string()));
         }
         ["openapi", "v2"] => {
-            return Ok(match media::chooses(headers, &[swagger::PROTOBUF, swagger::PROTOBUF_BEFORE])? {
+            return Ok(match media::prefers(headers, &[swagger::PROTOBUF, swagger::PROTOBUF_LEGACY])? {
                 true => answered(swagger::PROTOBUF, swagger::binary(registry)),
                 false => answered(Format::Json.content_type(), swagger::document(registry)),
             });
@@ -43,7 +43,7 @@ pub fn serve(registry: &Registry, method: &Method, path: &str, headers: &HeaderM
         ["apis", group, version] => super::resources(registry, group, version),
         _ => None,
     };
-    // Compat: what is no resource is answered whatever the method is, these excepted.
+    // Compat: non-resource paths are answered for every method, with these exceptions.
     let is_strict = matches!(parts.as_slice(), ["version"] | ["api", ..] | ["apis", _, _]);
     match (found, parts.as_slice()) {
         (Some(_), _) if is_strict && *method != Method::GET => Err(Failure::method_not_allowed()),
@@ -54,8 +54,8 @@ pub fn serve(registry: &Registry, method: &Method, path: &str, headers: &HeaderM
     }
 }
 
-/// The answer outside of the served groups, where the real server is a plain web server: clients that get no
-/// `Status` make one themselves, which names what they asked for.
+/// The response outside of the served groups, where kube-apiserver answers plain text: clients without a `Status` build
+/// their own, which names the requested resource.
 pub fn not_found_page() -> Response<Body> {
     let mut response = answered("text/plain; charset=utf-8", "404 page not found\n");
     *response.status_mut() = StatusCode::NOT_FOUND;

@@ -1,4 +1,4 @@
-//! What a client asks before anything else: which groups, versions and resources there are.
+//! Discovery documents: the groups, versions and resources that are served.
 
 mod endpoints;
 pub mod openapi;
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::request::Verb;
 use crate::resource::registry::Registry;
-use crate::resource::{Below, Resource, api_version};
+use crate::resource::{Resource, ServedSubresource, api_version};
 
-/// The content type of the aggregated form, word for word as clients compare it.
+/// The content type of aggregated discovery, exactly as clients compare it.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// `/api`: the versions of the core group.
@@ -60,9 +60,9 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     let mut list = Vec::new();
     for resource in registry.resources(group, version) {
         list.push(entry(resource));
-        let mut below = resource.below();
-        below.sort_by_key(|below| below.name);
-        list.extend(below.iter().map(|below| entry_below(resource, below)));
+        let mut subresources = resource.subresources();
+        subresources.sort_by_key(|subresource| subresource.name);
+        list.extend(subresources.iter().map(|subresource| subresource_entry(resource, subresource)));
     }
     Some(json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list,
@@ -78,13 +78,13 @@ fn entry(resource: &Resource) -> Value {
     entry
 }
 
-fn entry_below(resource: &Resource, below: &Below) -> Value {
-    let (group, version, kind) = &below.kind;
+fn subresource_entry(resource: &Resource, subresource: &ServedSubresource) -> Value {
+    let (group, version, kind) = &subresource.kind;
     let mut entry = json!({
-        "name": format!("{}/{}", resource.plural, below.name), "singularName": "",
-        "namespaced": resource.is_namespaced, "kind": **kind, "verbs": verbs(below.verbs),
+        "name": format!("{}/{}", resource.plural, subresource.name), "singularName": "",
+        "namespaced": resource.is_namespaced, "kind": **kind, "verbs": verbs(subresource.verbs),
     });
-    if below.is_foreign {
+    if subresource.is_foreign {
         entry["group"] = (**group).into();
         entry["version"] = (**version).into();
     }
@@ -100,12 +100,12 @@ fn add_names(entry: &mut Value, resource: &Resource) {
 }
 
 fn verbs(verbs: &[Verb]) -> Vec<&'static str> {
-    let mut words: Vec<&str> = verbs.iter().map(|verb| verb.word()).collect();
+    let mut words: Vec<&str> = verbs.iter().map(|verb| verb.as_str()).collect();
     words.sort_unstable();
     words
 }
 
-/// The aggregated form of everything below `/api` or `/apis`.
+/// Aggregated discovery of everything below `/api` or `/apis`.
 pub fn aggregated(registry: &Registry, is_core: bool) -> Value {
     let groups = registry.groups().filter(|(name, _)| name.is_empty() == is_core);
     let items: Vec<Value> = groups
@@ -139,17 +139,17 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "singularResource": *resource.singular, "verbs": verbs(resource.verbs),
     });
     add_names(&mut entry, resource);
-    let mut below = resource.below();
-    below.sort_by_key(|below| below.name);
-    if !below.is_empty() {
-        let each = below.iter().map(|below| {
-            let (group, version, kind) = &below.kind;
-            let (group, version) = match below.is_foreign {
+    let mut subresources = resource.subresources();
+    subresources.sort_by_key(|subresource| subresource.name);
+    if !subresources.is_empty() {
+        let each = subresources.iter().map(|subresource| {
+            let (group, version, kind) = &subresource.kind;
+            let (group, version) = match subresource.is_foreign {
                 true => (group.to_string(), version.to_string()),
                 false => own(group, version),
             };
             json!({
-                "subresource": below.name, "verbs": verbs(below.verbs),
+                "subresource": subresource.name, "verbs": verbs(subresource.verbs),
                 "responseKind": {"group": group, "version": version, "kind": **kind},
             })
         });

@@ -1,7 +1,6 @@
-//! `/openapi/v3`: what `kubectl explain`, `apply` and `diff` read about kinds.
+//! `/openapi/v3`: schemas of all kinds, for `kubectl explain`, `apply` and `diff`.
 //!
-//! Documents are made when they are asked for: clients keep them by the hash in the index, so each is asked for once a
-//! client and version.
+//! Documents are built on demand: clients cache them by the hash in the index.
 
 use seaworthy_schema::openapi::{self, ApiResource, ApiSubresource, CustomNames};
 use serde_json::{Map, Value, json};
@@ -11,7 +10,7 @@ use crate::request::Verb;
 use crate::resource::registry::Registry;
 use crate::resource::{Origin, Resource};
 
-/// The words that fields can have. The published documents lack them, the real server's have them.
+/// Enum values of fields. The published documents lack them, kube-apiserver's have them.
 const ENUMS: &[u8] = include_bytes!("../../data/enums.json");
 
 /// `/openapi/v3`: the list of documents.
@@ -32,7 +31,7 @@ pub fn index(registry: &Registry) -> Value {
     json!({"paths": paths})
 }
 
-/// A text that changes when the document does: a client that knows it need not ask again.
+/// A hash of the document, by which clients cache it.
 fn fingerprint(registry: &Registry, core: &Map<String, Value>, group: &str, version: &str) -> String {
     let text = built(registry, core, group, version).map(|document| document.to_string()).unwrap_or_default();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
@@ -81,7 +80,7 @@ fn built(registry: &Registry, core: &Map<String, Value>, group: &str, version: &
 }
 
 fn read(text: Option<&'static [u8]>) -> Map<String, Value> {
-    // The data is part of the program, and a test reads all of it.
+    // The data is part of the program, and a test parses all of it.
     let mut definitions: Map<String, Value> =
         text.and_then(|text| serde_json::from_slice(text).ok()).unwrap_or_default();
     let words: Map<String, Value> = serde_json::from_slice(ENUMS).unwrap_or_default();
@@ -96,14 +95,14 @@ fn read(text: Option<&'static [u8]>) -> Map<String, Value> {
     definitions
 }
 
-/// Adds the words that a field can have, and what is said about them.
+/// Adds the enum values of a field, and their description.
 fn add_words(field: &mut Map<String, Value>, word: &Value) {
     if let Some(words) = word.get("enum") {
         field.insert("enum".to_owned(), words.clone());
     }
-    if let Some(said) = word.get("said").and_then(Value::as_str) {
+    if let Some(description) = word.get("description").and_then(Value::as_str) {
         let before = field.get("description").and_then(Value::as_str).unwrap_or_default();
-        field.insert("description".to_owned(), format!("{before}{said}").into());
+        field.insert("description".to_owned(), format!("{before}{description}").into());
     }
 }
 
@@ -120,10 +119,14 @@ fn described_resource(resource: &Resource) -> ApiResource<'_> {
         Origin::BuiltIn(kind) => kind
             .subresources
             .iter()
-            .map(|below| ApiSubresource {
-                name: below.name,
-                verbs: words(below.verbs),
-                kind: if below.kind.2.is_empty() { (kind.group, kind.version, kind.kind) } else { below.kind },
+            .map(|subresource| ApiSubresource {
+                name: subresource.name,
+                verbs: words(subresource.verbs),
+                kind: if subresource.kind.2.is_empty() {
+                    (kind.group, kind.version, kind.kind)
+                } else {
+                    subresource.kind
+                },
                 definition: definition.clone(),
             })
             .collect(),
@@ -150,7 +153,7 @@ fn described_resource(resource: &Resource) -> ApiResource<'_> {
 }
 
 fn words(verbs: &[Verb]) -> Vec<&'static str> {
-    verbs.iter().map(|verb| verb.word()).collect()
+    verbs.iter().map(|verb| verb.as_str()).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which Kubernetes this server speaks like.
+//! `/version`: the Kubernetes version that this server is compatible with.
 
 use serde_json::{Value, json};
 

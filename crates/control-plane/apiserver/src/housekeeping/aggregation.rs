@@ -1,10 +1,10 @@
-//! Cluster roles made of others: one with an aggregation rule has the rules of all that its selectors match.
+//! Aggregated cluster roles: a role with an aggregation rule has the rules of all roles that its selectors match.
 
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{self, Metadata, Object};
 use crate::selector::LabelSelector;
 use crate::server::{Server, decode};
@@ -12,12 +12,12 @@ use crate::server::{Server, decode};
 /// Where cluster roles are stored.
 const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
-/// A role that is made of others may be part of a third. More steps than this, and they go in a circle.
-const STEPS: usize = 8;
+/// An aggregated role may be part of another one. More steps than this mean a cycle.
+const MAX_AGGREGATION_STEPS: usize = 8;
 
-/// Brings all such roles up to date, and what is known of them.
+/// Updates the rules of all aggregated roles, and the access policy.
 pub async fn settle(server: &Server) {
-    for _ in 0..STEPS {
+    for _ in 0..MAX_AGGREGATION_STEPS {
         let records = server.store().list(CLUSTER_ROLES, None).records;
         let roles: Vec<Object> = records.iter().map(|record| decode(record)).collect();
         let mut changes = Vec::new();
@@ -28,7 +28,7 @@ pub async fn settle(server: &Server) {
             let mut next = role.clone();
             next.insert("rules".to_owned(), rules);
             let encoded = object::encode(&next);
-            let body = Stored::new(encoded.bytes, encoded.hole);
+            let body = Stored::new(encoded.bytes, encoded.revision_offset);
             changes.push(Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body });
         }
         if changes.is_empty() {
@@ -36,14 +36,14 @@ pub async fn settle(server: &Server) {
         }
         match server.store().commit(changes).await {
             Ok(committed) => committed.records.iter().for_each(|record| _ = server.refresh_policy_of(&record.key)),
-            // Somebody changed one in between: what follows from that is seen the next time.
+            // A concurrent write changed one of the roles: the next pass computes the rules again.
             Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return warn!(%error, "cluster roles are not made of others as they should"),
+            Err(error) => return warn!(%error, "cannot update aggregated cluster roles"),
         }
     }
 }
 
-/// The rules that a role should have; none if it is not made of others.
+/// The rules that a role should have; none if it is not aggregated.
 fn aggregated(role: &Object, roles: &[Object]) -> Option<Value> {
     let rule = role.get("aggregationRule").filter(|rule| !rule.is_null())?;
     let selectors: Vec<LabelSelector> =

@@ -1,7 +1,7 @@
-//! What is there from the first start: namespaces, and the roles without which nobody could ask anything.
+//! Default objects of a new cluster: namespaces, priority classes, roles and bindings.
 //!
-//! Roles and bindings of the server are restored at every start, as the real one does it, unless an administrator
-//! marked them with [`AUTO_UPDATE`]` = false`. What was added to them stays.
+//! Roles and bindings are restored at every start, as kube-apiserver does it, unless an administrator annotated them
+//! with [`AUTO_UPDATE`]` = false`. Additions to them are kept.
 
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
 use serde_json::{Value, json};
@@ -10,40 +10,40 @@ use crate::clock;
 use crate::object::{self, Metadata, Object};
 use crate::server::{Server, decode};
 
-/// The annotation by which an administrator takes a role over.
+/// The annotation by which an administrator disables the restoration of a role.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What the label begins with by which a role becomes part of another.
-const PART_OF: &str = "rbac.authorization.k8s.io/aggregate-to-";
+/// Prefix of the label that adds a role to an aggregated role.
+const AGGREGATE_LABEL_PREFIX: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-/// Namespaces that are always there.
+/// Namespaces that always exist.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-struct Default {
+struct DefaultObject {
     resource: &'static str,
     object: Value,
 }
 
-fn cluster_role(name: &str, rules: Value) -> Default {
+fn cluster_role(name: &str, rules: Value) -> DefaultObject {
     let object = json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": rules,
     });
-    Default { resource: "clusterroles", object }
+    DefaultObject { resource: "clusterroles", object }
 }
 
-fn cluster_binding(name: &str, role: &str, groups: &[&str]) -> Default {
+fn cluster_binding(name: &str, role: &str, groups: &[&str]) -> DefaultObject {
     let subjects: Vec<Value> =
         groups.iter().map(|group| json!({"kind": "Group", "apiGroup": RBAC, "name": group})).collect();
     let object = json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata(name),
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects,
     });
-    Default { resource: "clusterrolebindings", object }
+    DefaultObject { resource: "clusterrolebindings", object }
 }
 
-/// The classes of pods without which a cluster does not work.
+/// The priority classes of system pods.
 fn priority_classes() -> [Value; 2] {
     let class = |name: &str, value: i64, description: &str| {
         json!({
@@ -51,8 +51,9 @@ fn priority_classes() -> [Value; 2] {
             "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
         })
     };
-    let all = "For pods that the cluster cannot do without; they may move to another node.";
-    let node = "For pods that their node cannot do without; they stay there.";
+    let all =
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
+    let node = "Used for system critical pods that must not be moved from their current node.";
     [class("system-cluster-critical", 2_000_000_000, all), class("system-node-critical", 2_000_001_000, node)]
 }
 
@@ -63,22 +64,22 @@ fn metadata(name: &str) -> Value {
     })
 }
 
-/// A cluster role that is made of others: of those with the label that names it.
-fn made_of_others(name: &str, part_of: Option<&str>) -> Default {
+/// An aggregated cluster role: it collects the roles with the label that names it.
+fn aggregated_role(name: &str, part_of: Option<&str>) -> DefaultObject {
     let mut object = json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": null,
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {format!("{PART_OF}{name}"): "true"}}]},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {format!("{AGGREGATE_LABEL_PREFIX}{name}"): "true"}}]},
     });
     if let Some(whole) = part_of {
-        object["metadata"]["labels"][format!("{PART_OF}{whole}")] = "true".into();
+        object["metadata"]["labels"][format!("{AGGREGATE_LABEL_PREFIX}{whole}")] = "true".into();
     }
-    Default { resource: "clusterroles", object }
+    DefaultObject { resource: "clusterroles", object }
 }
 
-/// A cluster role whose rules become those of another one.
-fn part_of(whole: &str, rules: Value) -> Default {
+/// A cluster role that is aggregated into another one.
+fn part_of(whole: &str, rules: Value) -> DefaultObject {
     let mut part = cluster_role(&format!("system:aggregate-to-{whole}"), rules);
-    part.object["metadata"]["labels"][format!("{PART_OF}{whole}")] = "true".into();
+    part.object["metadata"]["labels"][format!("{AGGREGATE_LABEL_PREFIX}{whole}")] = "true".into();
     part
 }
 
@@ -99,7 +100,7 @@ fn readable() -> Value {
     ])
 }
 
-/// What `edit` has beside those of `view`.
+/// The rules that `edit` has in addition to `view`.
 fn writable() -> Value {
     let changes = json!(["create", "delete", "deletecollection", "patch", "update"]);
     json!([
@@ -121,7 +122,7 @@ fn writable() -> Value {
     ])
 }
 
-fn roles() -> Vec<Default> {
+fn roles() -> Vec<DefaultObject> {
     let verbs = json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
     let discovery = json!([
         "/api",
@@ -171,9 +172,9 @@ fn roles() -> Vec<Default> {
                 {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
             ]),
         ),
-        made_of_others("view", Some("edit")),
-        made_of_others("edit", Some("admin")),
-        made_of_others("admin", None),
+        aggregated_role("view", Some("edit")),
+        aggregated_role("edit", Some("admin")),
+        aggregated_role("admin", None),
         part_of("view", readable()),
         part_of("edit", writable()),
         part_of("admin", administration),
@@ -196,7 +197,7 @@ fn roles() -> Vec<Default> {
     ]
 }
 
-/// Makes everything that is missing.
+/// Creates all missing default objects.
 pub async fn ensure(server: &Server) -> Result<(), CommitError> {
     let mut changes = Vec::new();
     for name in NAMESPACES {
@@ -207,7 +208,7 @@ pub async fn ensure(server: &Server) -> Result<(), CommitError> {
         });
         changes.extend(missing(server, "core/namespaces", &object));
     }
-    for Default { resource, object } in roles() {
+    for DefaultObject { resource, object } in roles() {
         changes.extend(missing(server, &format!("{RBAC}/{resource}"), &object));
     }
     for class in priority_classes() {
@@ -219,7 +220,7 @@ pub async fn ensure(server: &Server) -> Result<(), CommitError> {
     }
 }
 
-/// The change that brings a default into the store, or brings one back to what it must at least say.
+/// The change that creates a default object, or restores one to its minimum.
 fn missing(server: &Server, resource: &str, wanted: &Value) -> Option<Change> {
     // Every default is an object.
     let wanted = wanted.as_object()?;
@@ -227,17 +228,17 @@ fn missing(server: &Server, resource: &str, wanted: &Value) -> Option<Change> {
     let (next, expected) = match server.store().get(&key) {
         None => {
             let mut object = wanted.clone();
-            object.set_meta("uid", clock::uid(server.world()));
-            object.set_meta("creationTimestamp", clock::written(server.world().now()));
+            object.set_meta("uid", clock::uid(server.clock()));
+            object.set_meta("creationTimestamp", clock::rfc3339(server.clock().now()));
             (object, Expect::Absent)
         }
         Some(record) => (restored(&decode(&record), wanted)?, Expect::Revision(record.revision)),
     };
     let encoded = object::encode(&next);
-    Some(Change::Put { key, expected, body: Stored::new(encoded.bytes, encoded.hole) })
+    Some(Change::Put { key, expected, body: Stored::new(encoded.bytes, encoded.revision_offset) })
 }
 
-/// A role with the rules that it must have beside those that it has; none if it has them all.
+/// A role with its required rules added; none if it has them all.
 fn restored(object: &Object, wanted: &Object) -> Option<Object> {
     let is_ours = object.metadata().get("annotations").and_then(|all| all.get(AUTO_UPDATE)) == Some(&json!("true"));
     if !is_ours {
@@ -245,7 +246,7 @@ fn restored(object: &Object, wanted: &Object) -> Option<Object> {
     }
     let mut next = object.clone();
     if let Some(rule) = wanted.get("aggregationRule") {
-        // Its rules are those of its parts.
+        // Its rules are computed from the aggregated roles.
         next.insert("aggregationRule".to_owned(), rule.clone());
     }
     let labels = wanted.metadata().get("labels").and_then(Value::as_object).cloned().unwrap_or_default();

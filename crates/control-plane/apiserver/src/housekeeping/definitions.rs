@@ -1,5 +1,5 @@
-//! Definitions come into force: their names are accepted if nobody has them, and then they are served. Deleted ones
-//! wait for their objects to go.
+//! CustomResourceDefinition controller: accepts the names of definitions that do not conflict and serves them, and
+//! deletes the objects of terminating definitions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use tracing::warn;
 
 use crate::builtin::custom_resource_definition::{FINALIZER, set_terminating};
 use crate::clock;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{self, Metadata, Object};
 use crate::resource::custom;
 use crate::server::{Server, decode};
 use crate::write::deletion;
-use crate::write::own_reported;
+use crate::write::track_status_write;
 
 use super::DEFINITIONS;
 
-/// Objects that are removed in one commit.
-const BATCH: usize = 256;
+/// Objects that are deleted in one commit.
+const BATCH_SIZE: usize = 256;
 
-/// How often the removal of objects is tried while others change them.
-const TRIES: usize = 64;
+/// How often the deletion of objects is retried after conflicts.
+const MAX_DELETE_ATTEMPTS: usize = 64;
 
-/// Whether the names of a definition are free, and which it gets.
+/// The result of checking the names of a definition for conflicts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    /// The names that it has from now on.
+pub struct NameCheck {
+    /// The accepted names.
     pub accepted: Value,
-    /// The reason of the condition `NamesAccepted`, and what it says.
+    /// Reason and message of the condition `NamesAccepted`.
     pub conflict: Option<(&'static str, String)>,
 }
 
-/// Judges the names of a definition against those that others of its group have.
-pub fn names_verdict<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>) -> Verdict {
+/// Checks the names of a definition against the accepted names of others in its group.
+pub fn check_names<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>) -> NameCheck {
     let wanted = definition.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
     let mut accepted = definition
         .get("status")
@@ -103,18 +103,18 @@ pub fn names_verdict<'o>(definition: &Object, others: impl IntoIterator<Item = &
             }
         }
     }
-    Verdict { accepted, conflict }
+    NameCheck { accepted, conflict }
 }
 
-/// The definition with the status that follows from its names.
+/// The definition with its status updated from the name check.
 fn with_status<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>, now: &str) -> Object {
-    let verdict = names_verdict(definition, others);
+    let check = check_names(definition, others);
     let mut next = definition.clone();
     let old = definition.get("status").cloned().unwrap_or_else(|| json!({}));
     let mut status = old.clone();
-    status["acceptedNames"] = verdict.accepted;
+    status["acceptedNames"] = check.accepted;
     let was_established = condition(&old, "Established").is_some_and(|(status, _)| status == "True");
-    let (names, established) = match verdict.conflict {
+    let (names, established) = match check.conflict {
         None => (
             ("True", "NoConflicts", "no conflicts found".to_owned()),
             ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
@@ -124,7 +124,7 @@ fn with_status<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Obj
         }
     };
     set_condition(&mut status, "NamesAccepted", names, now);
-    // What is served stays so: names that somebody else took since do not take it away.
+    // An established definition stays established, even if another one takes its names later.
     if !was_established {
         set_condition(&mut status, "Established", established, now);
     }
@@ -173,14 +173,14 @@ fn set_condition(status: &mut Value, kind: &str, value: (&str, &str, String), no
     status["conditions"] = conditions.into();
 }
 
-/// Brings every definition into the state that follows from all of them. One that goes leaves its names to others.
+/// Updates the status of every definition. One that is deleted frees its names for others.
 pub async fn settle(server: &Server) {
-    // One after the other: of two definitions that want one name, the second must see that the first has it.
-    let _turn = server.settling().lock().await;
+    // Serialised: of two definitions with one name, the second must see that the first has it.
+    let _turn = server.definitions_lock().lock().await;
     while settle_once(server).await {}
 }
 
-/// Returns whether one went.
+/// Returns whether a definition was deleted.
 async fn settle_once(server: &Server) -> bool {
     let mut has_one_gone = false;
     let records = server.store().list(DEFINITIONS, None).records;
@@ -194,7 +194,7 @@ async fn settle_once(server: &Server) -> bool {
             let own = group(definition);
             let others = objects.iter().enumerate().filter(|(other, object)| *other != at && group(object) == own);
             let others = others.map(|(_, object)| object);
-            let next = with_status(definition, others, &clock::written(server.world().now()));
+            let next = with_status(definition, others, &clock::rfc3339(server.clock().now()));
             match next == *definition {
                 true => Ok(()),
                 false => {
@@ -204,16 +204,16 @@ async fn settle_once(server: &Server) -> bool {
                 }
             }
         };
-        // Whoever changed it in between settles it again.
+        // After a conflict, the write that caused it runs `settle` again.
         if let Err(error) = result {
-            warn!(definition = %record.key.name, %error, "a definition is not settled");
+            warn!(definition = %record.key.name, %error, "cannot update a CustomResourceDefinition");
         }
     }
     has_one_gone
 }
 
 async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<Arc<Record>, CommitError> {
-    let time = clock::written(server.world().now());
+    let time = clock::rfc3339(server.clock().now());
     let registry = server.registry();
     let next = match registry.of_storage(DEFINITIONS) {
         Some(resource) => {
@@ -222,31 +222,31 @@ async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<Arc
             if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
                 status.entry("conditions").or_insert_with(|| json!([]));
             }
-            own_reported(resource, &live, next.clone(), &time)
+            track_status_write(resource, &live, next.clone(), &time)
         }
         None => next.clone(),
     };
     let encoded = object::encode(&next);
-    let body = Stored::new(encoded.bytes, encoded.hole);
+    let body = Stored::new(encoded.bytes, encoded.revision_offset);
     let change = Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     // One change has one record.
     server.store().commit(vec![change]).await.map(|committed| committed.records[0].clone())
 }
 
-/// Deletes the objects of a definition that is on its way out, and lets it go once none is left. Returns whether it is
-/// gone.
+/// Deletes the objects of a terminating definition, and removes its finalizer once none is left. Returns whether the
+/// definition was deleted.
 async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Result<bool, CommitError> {
     if definition.finalizers().all(|name| name != FINALIZER) {
         return Ok(false);
     }
     let (mut record, mut definition) = (record.clone(), definition.clone());
     let mut next = definition.clone();
-    let now = clock::written(server.world().now());
+    let now = clock::rfc3339(server.clock().now());
     set_terminating(&mut next, "InstanceDeletionInProgress", "CustomResource deletion is in progress", &now);
     if next != definition {
         record = put(server, &record, &next).await?;
         definition = decode(&record);
-        // Before its objects are listed: whoever creates one from now on is refused, or sees that it must go again.
+        // Before its objects are listed: from now on, creations are refused or undone.
         server.refresh_registry();
     }
     let storage = format!("{}/{}", definition.text("spec.group"), definition.text("spec.names.plural"));
@@ -262,20 +262,20 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
         return put(server, &record, &last).await.map(|_| false);
     }
     let encoded = object::encode(&last);
-    let body = Stored::new(encoded.bytes, encoded.hole);
+    let body = Stored::new(encoded.bytes, encoded.revision_offset);
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     server.store().commit(vec![change]).await.map(|_| true)
 }
 
-/// Deletes all objects that are stored there. What something holds is only marked.
+/// Deletes all objects of a definition. Those with finalizers are only marked.
 async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Result<(), CommitError> {
     let registry = server.registry();
-    let served = registry.sharing(storage).iter().find(|resource| resource.is_stored_version()).cloned();
-    // A version that nobody is served any more may have objects all the same.
+    let served = registry.versions_in_storage(storage).iter().find(|resource| resource.is_stored_version()).cloned();
+    // A version that is no longer served may still have objects.
     let Some(resource) = served.or_else(|| custom::stored_resource(definition)) else { return Ok(()) };
     for attempt in 1.. {
         let mut is_disturbed = false;
-        for records in server.store().list(storage, None).records.chunks(BATCH) {
+        for records in server.store().list(storage, None).records.chunks(BATCH_SIZE) {
             let changes: Vec<Change> =
                 records.iter().filter_map(|record| deletion(server, &resource, record)).collect();
             if changes.is_empty() {
@@ -283,8 +283,8 @@ async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Resu
             }
             match server.store().commit(changes).await {
                 Ok(_) => {}
-                // Somebody changes them at the same time, and is refused nothing for that.
-                Err(CommitError::Conflict { .. }) if attempt < TRIES => is_disturbed = true,
+                // A concurrent write changed some of them: try again.
+                Err(CommitError::Conflict { .. }) if attempt < MAX_DELETE_ATTEMPTS => is_disturbed = true,
                 Err(error) => return Err(error),
             }
         }
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_has_are_accepted() {
+    fn free_names_are_accepted() {
         let next = accepted(&definition("widgets", "Widget", &["wd"]));
         assert_eq!(next["status"]["acceptedNames"]["shortNames"], json!(["wd"]));
         assert_eq!(condition(&next["status"], "Established"), Some(("True", "InitialNamesAccepted")));
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn short_name_that_is_taken_is_not_among_the_accepted_ones() {
         let others = [accepted(&definition("widgets", "Widget", &["wd"]))];
-        let verdict = names_verdict(&definition("gadgets", "Gadget", &["wd"]), &others);
-        assert_eq!(verdict.conflict.map(|(reason, _)| reason), Some("ShortNamesConflict"));
-        assert_eq!(verdict.accepted.get("shortNames"), None);
+        let check = check_names(&definition("gadgets", "Gadget", &["wd"]), &others);
+        assert_eq!(check.conflict.map(|(reason, _)| reason), Some("ShortNamesConflict"));
+        assert_eq!(check.accepted.get("shortNames"), None);
     }
 
     #[test]

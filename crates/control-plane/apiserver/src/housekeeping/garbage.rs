@@ -1,7 +1,7 @@
-//! The garbage collector's rules: what becomes of an object when its owners go.
+//! Garbage collector's rules: what happens to an object whose owners are deleted.
 //!
-//! The rules are those of the real one. They are decided here, from what is known of an object and its owners; who
-//! depends on whom is kept in [`kinship`](super::kinship), and the changes are made by the [`hand`](super::hand).
+//! The rules are those of kube-controller-manager. They are decided here, from the state of an object and its owners;
+//! [`owner_graph`](super::owner_graph) knows the dependents, and [`executor`](super::executor) applies the changes.
 
 use seaworthy_store::{Key, Store};
 
@@ -9,140 +9,147 @@ use crate::object::meta::{FOREGROUND, ORPHAN};
 use crate::request::options::Propagation;
 use crate::resource::registry::Registry;
 
-use super::kinship::Kinship;
-use super::ties::{Owner, Parting, Ties};
+use super::owner_graph::OwnerGraph;
+use super::owner_refs::{DeletionMode, OwnerReference, OwnerRefs};
 
-/// How it stands with an owner.
+/// The state of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It is there, and its dependents may rely on it.
-    Solid,
-    /// It is not there, or another object has its name.
+pub enum OwnerState {
+    /// It exists and is not waiting for its dependents.
+    Present,
+    /// It does not exist, or another object has its name.
     Absent,
-    /// It is there and waits for its dependents to go.
-    Waiting,
-    /// It is there and wants its dependents to forget it.
+    /// It is being deleted in the foreground.
+    WaitingForDependents,
+    /// It is being deleted and orphans its dependents.
     Orphaning,
-    /// Nobody can say: its kind is not served.
+    /// Unknown: its kind is not served.
     Unknown,
-    /// Nobody can say: it has a namespace, and the dependent has none.
+    /// Unresolvable: the owner is namespaced, the dependent is cluster-scoped.
     Misplaced,
 }
 
-/// Why an object is left as it is.
+/// Why an object is left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// It has no owner.
+pub enum LeaveReason {
     Free,
-    /// All its owners are there.
+    /// All owners exist.
     Owned,
-    /// It is on its way out already.
-    Leaving,
-    /// It has an owner whose kind is not served.
+    /// It is being deleted already.
+    Terminating,
     UnknownKind {
-        /// Group and version.
         api_version: String,
-        /// The kind.
         kind: String,
     },
-    /// It has no namespace, and an owner that has one: nobody knows which.
+    /// It is cluster-scoped with a namespaced owner, which cannot be resolved.
     NamespacedOwner {
-        /// The owner's kind.
         kind: String,
-        /// The owner's name.
         name: String,
     },
 }
 
-/// What becomes of an object.
+/// What to do with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It stays as it is.
-    Leave(Reason),
-    /// It stays, without these references.
-    Loosen(Vec<Owner>),
-    /// No owner waits for it any more.
+pub enum GarbageDecision {
+    Leave(LeaveReason),
+    /// Remove these owner references.
+    RemoveOwners(Vec<OwnerReference>),
+    /// Let no owner wait for it any more.
     Unblock,
-    /// It goes.
     Delete(Propagation),
 }
 
-/// What is known of an object beside its metadata.
+/// The dependency state of an object, beside its metadata.
 #[derive(Debug, Clone, Copy)]
-pub struct Situation<'a> {
-    /// How it stands with each of its owners, in the order of the references.
-    pub owners: &'a [Standing],
-    /// Whether anything depends on it.
+pub struct DependencyState<'a> {
+    /// The state of each owner, in the order of the references.
+    pub owners: &'a [OwnerState],
     pub has_dependents: bool,
-    /// Whether it waits for itself.
-    pub is_in_circle: bool,
+    /// Whether it waits for itself through a cycle of owners.
+    pub is_in_cycle: bool,
 }
 
-/// Decides what becomes of an object.
-pub fn decide(ties: &Ties, situation: Situation<'_>) -> Verdict {
-    let owners = ties.owners();
-    let of = |wanted: &[Standing]| -> Vec<Owner> {
-        let standings = owners.iter().zip(situation.owners);
-        standings.filter(|(_, standing)| wanted.contains(standing)).map(|(owner, _)| owner.clone()).collect()
+/// Decides what to do with an object.
+pub fn decide(owner_refs: &OwnerRefs, state: DependencyState<'_>) -> GarbageDecision {
+    let owners = owner_refs.owners();
+    let of = |wanted: &[OwnerState]| -> Vec<OwnerReference> {
+        let states = owners.iter().zip(state.owners);
+        states.filter(|(_, owner_state)| wanted.contains(owner_state)).map(|(owner, _)| owner.clone()).collect()
     };
     if owners.is_empty() {
-        return Verdict::Leave(Reason::Free);
+        return GarbageDecision::Leave(LeaveReason::Free);
     }
-    let orphaned = of(&[Standing::Orphaning]);
-    if ties.is_deleting() {
-        return match ties.parting() {
-            _ if !orphaned.is_empty() => Verdict::Loosen(orphaned),
-            // Differs: every circle of waiting objects is cut, not only those that are seen while they come about,
-            // because an object in one that was not would never go.
-            Some(Parting::Foreground) if situation.is_in_circle && owners.iter().any(Owner::blocks) => Verdict::Unblock,
-            _ => Verdict::Leave(Reason::Leaving),
+    let orphaned = of(&[OwnerState::Orphaning]);
+    if owner_refs.is_deleting() {
+        return match owner_refs.deletion_mode() {
+            _ if !orphaned.is_empty() => GarbageDecision::RemoveOwners(orphaned),
+            // Differs: every cycle of waiting objects is broken, not only those that are noticed while they form,
+            // because an object in a cycle that was not noticed would never be deleted.
+            Some(DeletionMode::Foreground) if state.is_in_cycle && owners.iter().any(OwnerReference::blocks) => {
+                GarbageDecision::Unblock
+            }
+            _ => GarbageDecision::Leave(LeaveReason::Terminating),
         };
     }
     if !orphaned.is_empty() {
-        // In one go: without the orphaning owner, an absent one would take the object along.
-        return Verdict::Loosen(of(&[Standing::Orphaning, Standing::Absent, Standing::Waiting]));
+        // In one write: without the orphaning owner, an absent owner would cause the deletion of the object.
+        return GarbageDecision::RemoveOwners(of(&[
+            OwnerState::Orphaning,
+            OwnerState::Absent,
+            OwnerState::WaitingForDependents,
+        ]));
     }
-    if let Some(Owner { api_version, kind, .. }) = of(&[Standing::Unknown]).into_iter().next() {
-        return Verdict::Leave(Reason::UnknownKind { api_version, kind });
+    if let Some(OwnerReference { api_version, kind, .. }) = of(&[OwnerState::Unknown]).into_iter().next() {
+        return GarbageDecision::Leave(LeaveReason::UnknownKind { api_version, kind });
     }
-    if let Some(Owner { kind, name, .. }) = of(&[Standing::Misplaced]).into_iter().next() {
-        return Verdict::Leave(Reason::NamespacedOwner { kind, name });
+    if let Some(OwnerReference { kind, name, .. }) = of(&[OwnerState::Misplaced]).into_iter().next() {
+        return GarbageDecision::Leave(LeaveReason::NamespacedOwner { kind, name });
     }
-    let lost = of(&[Standing::Absent, Standing::Waiting]);
-    if situation.owners.contains(&Standing::Solid) {
-        return if lost.is_empty() { Verdict::Leave(Reason::Owned) } else { Verdict::Loosen(lost) };
+    let lost = of(&[OwnerState::Absent, OwnerState::WaitingForDependents]);
+    if state.owners.contains(&OwnerState::Present) {
+        return if lost.is_empty() {
+            GarbageDecision::Leave(LeaveReason::Owned)
+        } else {
+            GarbageDecision::RemoveOwners(lost)
+        };
     }
-    let is_waited_for = situation.owners.contains(&Standing::Waiting);
-    Verdict::Delete(if is_waited_for && situation.has_dependents {
+    let is_waited_for = state.owners.contains(&OwnerState::WaitingForDependents);
+    GarbageDecision::Delete(if is_waited_for && state.has_dependents {
         Propagation::Foreground
-    } else if ties.is_held_by(ORPHAN) {
+    } else if owner_refs.is_held_by(ORPHAN) {
         Propagation::Orphan
-    } else if ties.is_held_by(FOREGROUND) {
+    } else if owner_refs.is_held_by(FOREGROUND) {
         Propagation::Foreground
     } else {
         Propagation::Background
     })
 }
 
-/// How it stands with an owner of the object at `key`.
-pub fn standing(store: &Store, registry: &Registry, kinship: &Kinship, key: &Key, owner: &Owner) -> Standing {
-    if kinship.is_gone(&owner.uid) {
-        return Standing::Absent;
+/// The state of an owner of the object at `key`.
+pub fn owner_state(
+    store: &Store,
+    registry: &Registry,
+    owner_graph: &OwnerGraph,
+    key: &Key,
+    owner: &OwnerReference,
+) -> OwnerState {
+    if owner_graph.is_gone(&owner.uid) {
+        return OwnerState::Absent;
     }
-    let Some(resource) = registry.of_kind(&owner.api_version, &owner.kind) else { return Standing::Unknown };
+    let Some(resource) = registry.of_kind(&owner.api_version, &owner.kind) else { return OwnerState::Unknown };
     if resource.is_namespaced && key.namespace.is_empty() {
-        return Standing::Misplaced;
+        return OwnerState::Misplaced;
     }
     let namespace = if resource.is_namespaced { key.namespace.clone() } else { "".into() };
     let Some(found) = store.get(&Key::new(resource.storage.clone(), namespace, owner.name.as_str())) else {
-        return Standing::Absent;
+        return OwnerState::Absent;
     };
-    let ties = Ties::of(&found);
-    match ties.parting() {
-        _ if ties.uid != owner.uid => Standing::Absent,
-        Some(Parting::Foreground) => Standing::Waiting,
-        Some(Parting::Orphan) => Standing::Orphaning,
-        None => Standing::Solid,
+    let owner_refs = OwnerRefs::of(&found);
+    match owner_refs.deletion_mode() {
+        _ if owner_refs.uid != owner.uid => OwnerState::Absent,
+        Some(DeletionMode::Foreground) => OwnerState::WaitingForDependents,
+        Some(DeletionMode::Orphan) => OwnerState::Orphaning,
+        None => OwnerState::Present,
     }
 }
 
@@ -151,12 +158,12 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    use super::super::ties::tests::ties;
-    use super::Standing::{Absent, Misplaced, Orphaning, Solid, Unknown, Waiting};
+    use super::super::owner_refs::tests::owner_refs;
+    use super::OwnerState::{Absent, Misplaced, Orphaning, Present, Unknown, WaitingForDependents};
     use super::*;
 
-    /// An object with owners `0`, `1` and so on.
-    fn owned(count: usize, more: Value) -> Ties {
+    /// An object with the owners `0`, `1` and so on.
+    fn owned(count: usize, more: Value) -> OwnerRefs {
         let owners: Vec<Value> = (0..count)
             .map(|at| json!({"apiVersion": "v1", "kind": "K", "name": at.to_string(), "uid": at.to_string()}))
             .collect();
@@ -164,42 +171,42 @@ mod tests {
         for (key, value) in more.as_object().unwrap() {
             metadata[key] = value.clone();
         }
-        ties(metadata)
+        owner_refs(metadata)
     }
 
-    fn verdict(ties: &Ties, owners: &[Standing], has_dependents: bool) -> Verdict {
-        decide(ties, Situation { owners, has_dependents, is_in_circle: false })
+    fn decision(owner_refs: &OwnerRefs, owners: &[OwnerState], has_dependents: bool) -> GarbageDecision {
+        decide(owner_refs, DependencyState { owners, has_dependents, is_in_cycle: false })
     }
 
     #[rstest]
-    #[case::all_there(&[Solid, Solid], Verdict::Leave(Reason::Owned))]
-    #[case::one_is_gone(&[Absent], Verdict::Delete(Propagation::Background))]
-    #[case::all_are_gone(&[Absent, Absent], Verdict::Delete(Propagation::Background))]
-    #[case::one_of_them_waits(&[Absent, Waiting], Verdict::Delete(Propagation::Background))]
+    #[case::all_there(&[Present, Present], GarbageDecision::Leave(LeaveReason::Owned))]
+    #[case::one_is_gone(&[Absent], GarbageDecision::Delete(Propagation::Background))]
+    #[case::all_are_gone(&[Absent, Absent], GarbageDecision::Delete(Propagation::Background))]
+    #[case::one_of_them_waits(&[Absent, WaitingForDependents], GarbageDecision::Delete(Propagation::Background))]
     #[case::one_is_not_served(
         &[Absent, Unknown],
-        Verdict::Leave(Reason::UnknownKind { api_version: "v1".to_owned(), kind: "K".to_owned() })
+        GarbageDecision::Leave(LeaveReason::UnknownKind { api_version: "v1".to_owned(), kind: "K".to_owned() })
     )]
     #[case::one_has_a_namespace(
         &[Absent, Misplaced],
-        Verdict::Leave(Reason::NamespacedOwner { kind: "K".to_owned(), name: "1".to_owned() })
+        GarbageDecision::Leave(LeaveReason::NamespacedOwner { kind: "K".to_owned(), name: "1".to_owned() })
     )]
-    fn object_goes_when_no_owner_is_left(#[case] owners: &[Standing], #[case] wanted: Verdict) {
-        assert_eq!(verdict(&owned(owners.len(), json!({})), owners, false), wanted);
+    fn object_goes_when_no_owner_is_left(#[case] owners: &[OwnerState], #[case] wanted: GarbageDecision) {
+        assert_eq!(decision(&owned(owners.len(), json!({})), owners, false), wanted);
     }
 
     #[rstest]
-    #[case::gone(&[Solid, Absent], &[1])]
-    #[case::waits(&[Waiting, Solid], &[0])]
-    #[case::both(&[Waiting, Solid, Absent], &[0, 2])]
+    #[case::gone(&[Present, Absent], &[1])]
+    #[case::waits(&[WaitingForDependents, Present], &[0])]
+    #[case::both(&[WaitingForDependents, Present, Absent], &[0, 2])]
     #[case::orphans(&[Orphaning], &[0])]
     #[case::orphans_and_gone(&[Absent, Orphaning], &[0, 1])]
     #[case::orphans_and_unknown(&[Unknown, Orphaning], &[1])]
-    #[case::orphans_and_solid(&[Solid, Orphaning], &[1])]
-    fn object_loses_the_owners_on_which_it_cannot_rely(#[case] owners: &[Standing], #[case] lost: &[usize]) {
+    #[case::orphans_and_solid(&[Present, Orphaning], &[1])]
+    fn object_loses_the_owners_on_which_it_cannot_rely(#[case] owners: &[OwnerState], #[case] lost: &[usize]) {
         let object = owned(owners.len(), json!({}));
         let lost = lost.iter().map(|at| object.owners()[*at].clone()).collect();
-        assert_eq!(verdict(&object, owners, true), Verdict::Loosen(lost));
+        assert_eq!(decision(&object, owners, true), GarbageDecision::RemoveOwners(lost));
     }
 
     #[rstest]
@@ -212,20 +219,20 @@ mod tests {
         #[case] has_dependents: bool,
         #[case] wanted: Propagation,
     ) {
-        assert_eq!(verdict(&owned(1, more), &[Waiting], has_dependents), Verdict::Delete(wanted));
+        assert_eq!(decision(&owned(1, more), &[WaitingForDependents], has_dependents), GarbageDecision::Delete(wanted));
     }
 
     #[test]
     fn dependents_of_an_object_whose_owner_is_gone_are_not_waited_for() {
-        assert_eq!(verdict(&owned(1, json!({})), &[Absent], true), Verdict::Delete(Propagation::Background));
+        assert_eq!(decision(&owned(1, json!({})), &[Absent], true), GarbageDecision::Delete(Propagation::Background));
     }
 
     #[test]
     fn object_on_its_way_out_is_left_alone_but_still_forgets_an_orphaning_owner() {
-        let leaving = owned(2, json!({"deletionTimestamp": "t", "finalizers": ["example.com/hold"]}));
-        assert_eq!(verdict(&leaving, &[Absent, Absent], true), Verdict::Leave(Reason::Leaving));
-        let lost = vec![leaving.owners()[1].clone()];
-        assert_eq!(verdict(&leaving, &[Absent, Orphaning], true), Verdict::Loosen(lost));
+        let terminating = owned(2, json!({"deletionTimestamp": "t", "finalizers": ["example.com/hold"]}));
+        assert_eq!(decision(&terminating, &[Absent, Absent], true), GarbageDecision::Leave(LeaveReason::Terminating));
+        let lost = vec![terminating.owners()[1].clone()];
+        assert_eq!(decision(&terminating, &[Absent, Orphaning], true), GarbageDecision::RemoveOwners(lost));
     }
 
     #[test]
@@ -235,15 +242,18 @@ mod tests {
             "ownerReferences": [{"uid": "o", "blockOwnerDeletion": true}],
         });
         let cut = |metadata: &Value| {
-            decide(&ties(metadata.clone()), Situation { owners: &[Waiting], has_dependents: true, is_in_circle: true })
+            decide(
+                &owner_refs(metadata.clone()),
+                DependencyState { owners: &[WaitingForDependents], has_dependents: true, is_in_cycle: true },
+            )
         };
-        assert_eq!(cut(&metadata), Verdict::Unblock);
+        assert_eq!(cut(&metadata), GarbageDecision::Unblock);
         metadata["ownerReferences"][0]["blockOwnerDeletion"] = false.into();
-        assert_eq!(cut(&metadata), Verdict::Leave(Reason::Leaving));
+        assert_eq!(cut(&metadata), GarbageDecision::Leave(LeaveReason::Terminating));
     }
 
     #[test]
     fn object_without_owners_is_free() {
-        assert_eq!(verdict(&owned(0, json!({})), &[], true), Verdict::Leave(Reason::Free));
+        assert_eq!(decision(&owned(0, json!({})), &[], true), GarbageDecision::Leave(LeaveReason::Free));
     }
 }

@@ -1,28 +1,28 @@
-//! What the server does by itself. After a write and before its answer: definitions come into force, access rules are
-//! read anew. In the background: garbage goes, namespaces end, history is forgotten.
+//! Built-in controllers. After a write and before its answer, definitions are accepted and access rules are reloaded.
+//! In the background, garbage is collected, namespaces are deleted and history is compacted.
 //!
 //! ```text
-//! events ─▶ keeper: follow ─▶ queue ─▶ look: decide ─▶ hand: the same verbs as clients ─▶ events
-//!                  │                     │
-//!                  ├─ kinship            ├─ garbage: what becomes of an object when its owners go
-//!                  └─ leaving            ├─ namespaces: what goes with a namespace, and in which order
-//!                                        └─ retention: how long history and Events are kept
+//! events ─▶ reconciler: follow ─▶ work queue ─▶ process: decide ─▶ executor: the same verbs as clients ─▶ events
+//!                  │                               │
+//!                  ├─ owner graph                  ├─ garbage: objects whose owners are deleted
+//!                  └─ terminating namespaces       ├─ namespaces: the content of namespaces, in order
+//!                                                  └─ retention: compaction and expiry of Events
 //! ```
 
 mod aggregation;
 mod defaults;
 mod definitions;
+mod executor;
 mod garbage;
-mod hand;
-mod keeper;
-mod kinship;
-mod links;
 mod namespaces;
+mod owner_graph;
+mod owner_refs;
+mod reconciler;
+mod reference_index;
 mod retention;
-mod ties;
-mod work;
+mod work_queue;
 
-pub use keeper::Keeper;
+pub use reconciler::Reconciler;
 
 use std::time::Duration;
 
@@ -32,28 +32,27 @@ use tokio::task::JoinHandle;
 
 use crate::server::{RBAC, Server};
 
-use keeper::Closed;
+use reconciler::StoreClosed;
 
-/// Where definitions are stored.
 pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// How long events gather before they are followed: under load, many share the price of looking.
-const GATHER: Duration = Duration::from_millis(10);
+/// How long events are collected before they are processed: under load, many are processed together.
+const EVENT_BATCH_DELAY: Duration = Duration::from_millis(10);
 
-/// The longest time without a look, because not everything is an event: the clock is none, nor is what is served.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest time between two passes, because time and changes of the registry are not events.
+const MAX_IDLE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The work in the background. It ends when this is dropped.
+/// The background task of housekeeping. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Housekeeping {
     task: JoinHandle<()>,
 }
 
 impl Housekeeping {
-    /// Ends it, and waits until it did.
+    /// Stops the task and waits for its end.
     pub async fn stop(mut self) {
         self.task.abort();
-        // It was told to end, and whatever it was about to do is done at the next start.
+        // The task was aborted; unfinished work is done at the next start.
         let _ = (&mut self.task).await;
     }
 }
@@ -65,22 +64,22 @@ impl Drop for Housekeeping {
 }
 
 impl Server {
-    /// Makes what must always be there, and finishes what a former run may have left half done.
+    /// Creates the default objects, and completes what an earlier run may have left unfinished.
     pub async fn prepare(&self) -> Result<(), seaworthy_store::CommitError> {
         defaults::ensure(self).await?;
         definitions::settle(self).await;
         aggregation::settle(self).await;
         self.refresh_registry();
-        self.index_custom().await;
+        self.index_custom_resources().await;
         self.refresh_policy();
         self.refresh_admission();
         Ok(())
     }
 
-    /// Follows a write to a resource, before it is answered: who reads the answer can rely on its consequences.
+    /// Applies the consequences of a write before it is answered: the client of the write can rely on them.
     pub(crate) async fn follow_up(&self, key: &Key) {
         let resource = &*key.resource;
-        // A definition on its way out goes with the last of its objects.
+        // A terminating definition is deleted with the last of its objects.
         let is_last = || {
             let registry = self.registry();
             let is_terminating = registry.of_storage(resource).is_some_and(|resource| resource.is_terminating());
@@ -88,7 +87,7 @@ impl Server {
         };
         if resource == DEFINITIONS || is_last() {
             definitions::settle(self).await;
-            self.renew_registry().await;
+            self.refresh_registry_and_indexes().await;
         } else if resource.starts_with(RBAC) {
             if self.refresh_policy_of(key) {
                 aggregation::settle(self).await;
@@ -98,53 +97,54 @@ impl Server {
         }
     }
 
-    /// Keeps the objects in order from now on, in the background. Needs a runtime to run on.
+    /// Starts housekeeping in the background. Needs a tokio runtime.
     pub fn start(&self) -> Housekeeping {
-        Housekeeping { task: tokio::spawn(keep_in_order(self.clone())) }
+        Housekeeping { task: tokio::spawn(run_in_background(self.clone())) }
     }
 
-    /// Puts everything in order that can be now, and returns when nothing is left to do.
+    /// Runs housekeeping until nothing is left to do now.
     ///
-    /// With or without work in the background: tests need neither to start it nor to wait for it.
+    /// Works with and without the background task: tests need neither to start it nor to wait for it.
     pub async fn settle(&self) {
-        // A closed store is as settled as it will ever be.
-        let _ = self.tidy(true).await;
+        // With a closed store nothing is left to do.
+        let _ = self.reconcile(true).await;
     }
 
-    /// Does what there is to do, and says when there is something to do next even if nothing happens.
-    async fn tidy(&self, is_impatient: bool) -> Result<Option<Timestamp>, Closed> {
-        let mut slot = self.keeper().lock().await;
-        // Taken out while it works: if that is cut off, the next one begins with what is stored, not with what was left.
-        let mut keeper = slot.take().unwrap_or_else(|| Keeper::new(self));
-        if is_impatient {
-            keeper.wake_all();
+    /// One pass of housekeeping. Returns when the next one is due without any event.
+    async fn reconcile(&self, retry_all: bool) -> Result<Option<Timestamp>, StoreClosed> {
+        let mut slot = self.reconciler().lock().await;
+        // Taken out while it works: if this future is dropped, the next pass starts from the store, not from a
+        // half-updated state.
+        let mut reconciler = slot.take().unwrap_or_else(|| Reconciler::new(self));
+        if retry_all {
+            reconciler.wake_all();
         }
-        keeper.run(self).await?;
-        let due = keeper.next_due();
-        *slot = Some(keeper);
+        reconciler.run(self).await?;
+        let due = reconciler.next_due();
+        *slot = Some(reconciler);
         Ok(due)
     }
 
-    /// From now on, each event once.
-    fn bell(&self) -> Watch {
+    /// A watch of all events from now on.
+    fn event_watch(&self) -> Watch {
         loop {
-            if let Ok(bell) = self.store().watch_all(self.store().revision()) {
-                return bell;
+            if let Ok(event_watch) = self.store().watch_all(self.store().revision()) {
+                return event_watch;
             }
         }
     }
 }
 
-async fn keep_in_order(server: Server) {
-    let mut bell = server.bell();
-    while let Ok(due) = server.tidy(false).await {
-        let now = server.world().now();
-        let pause = due.and_then(|due| Duration::try_from(due.duration_since(now)).ok()).unwrap_or(LONGEST_PAUSE);
+async fn run_in_background(server: Server) {
+    let mut event_watch = server.event_watch();
+    while let Ok(due) = server.reconcile(false).await {
+        let now = server.clock().now();
+        let pause = due.and_then(|due| Duration::try_from(due.duration_since(now)).ok()).unwrap_or(MAX_IDLE_INTERVAL);
         tokio::select! {
-            () = tokio::time::sleep(pause.clamp(GATHER, LONGEST_PAUSE)) => {}
-            rung = bell.next() => match rung {
-                Ok(_) => tokio::time::sleep(GATHER).await,
-                Err(WatchError::Expired { .. }) => bell = server.bell(),
+            () = tokio::time::sleep(pause.clamp(EVENT_BATCH_DELAY, MAX_IDLE_INTERVAL)) => {}
+            event = event_watch.next() => match event {
+                Ok(_) => tokio::time::sleep(EVENT_BATCH_DELAY).await,
+                Err(WatchError::Expired { .. }) => event_watch = server.event_watch(),
                 Err(WatchError::Closed) => return,
             }
         }

@@ -1,4 +1,4 @@
-//! The end of a namespace: everything in it goes, pods before all else, and it says what is still there.
+//! Namespace deletion: deletes the content, pods first, and reports in conditions what remains.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,99 +9,93 @@ use serde_json::{Value, json};
 use crate::object::{Metadata, Object};
 use crate::resource::registry::Registry;
 
-use super::ties::Ties;
-use super::work::Work;
+use super::owner_refs::OwnerRefs;
+use super::work_queue::WorkItem;
 
-/// Where namespaces are stored.
 pub const NAMESPACES: &str = "core/namespaces";
 
-/// Where pods are stored.
 const PODS: &str = "core/pods";
 
-/// Namespaces that are on their way out, and what is in them.
+/// Terminating namespaces and the keys of their content.
 #[derive(Debug, Default)]
-pub struct Leaving {
+pub struct TerminatingNamespaces {
     members: HashMap<Arc<str>, BTreeSet<Key>>,
 }
 
-/// An object in a namespace that is on its way out.
+/// An object in a terminating namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Where it is.
     pub key: Key,
-    /// Its identity.
     pub uid: String,
     /// Plural and group, as messages name them.
     pub kind: String,
-    /// What holds it.
     pub finalizers: Vec<String>,
-    /// Whether it was told to go.
-    pub is_leaving: bool,
+    /// Whether it is being deleted.
+    pub is_terminating: bool,
 }
 
-/// What to do about a namespace.
+/// The next step of a namespace deletion.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Nothing: it is not, or no longer, held by its content.
+pub enum NamespaceStep {
+    /// Nothing: the namespace is not terminating, or not held by this finalizer.
     Forget,
-    /// Delete these.
     Delete(Vec<Member>),
-    /// All that is left was told to go: wait for it.
+    /// All remaining objects are being deleted: wait for them.
     Wait,
-    /// It is empty: let it go.
+    /// It is empty: remove the finalizer.
     Finalize,
 }
 
-impl Leaving {
-    /// Follows an event, and says whether to look at a namespace because of it.
+impl TerminatingNamespaces {
+    /// Processes an event. Returns the namespace that must be checked because of it.
     pub fn follow(
         &mut self,
         key: &Key,
         kind: EventKind,
-        is_leaving: bool,
+        is_terminating: bool,
         list: impl Fn() -> Vec<Key>,
-    ) -> Option<Work> {
+    ) -> Option<WorkItem> {
         if &*key.resource == NAMESPACES {
-            if kind == EventKind::Deleted || !is_leaving {
+            if kind == EventKind::Deleted || !is_terminating {
                 self.members.remove(&key.name);
                 return None;
             }
             self.members.entry(key.name.clone()).or_insert_with(|| list().into_iter().collect());
-            return Some(Work::Namespace(key.name.clone()));
+            return Some(WorkItem::Namespace(key.name.clone()));
         }
         let members = self.members.get_mut(&key.namespace)?;
-        let is_news = match kind {
+        let is_relevant = match kind {
             EventKind::Created => members.insert(key.clone()),
             EventKind::Updated => {
                 members.insert(key.clone());
                 false
             }
-            // While something is left that is no news; else every object that goes would have the others looked at.
+            // Irrelevant while content remains; otherwise each deleted object would cause a check of all others.
             EventKind::Deleted => {
                 members.remove(key);
                 members.is_empty() || (&*key.resource == PODS && !has_pods(members))
             }
         };
-        is_news.then(|| Work::Namespace(key.namespace.clone()))
+        is_relevant.then(|| WorkItem::Namespace(key.namespace.clone()))
     }
 
-    /// What is in a namespace, as far as it is served.
+    /// The content of a namespace whose kinds are served.
     pub fn members(&self, name: &str, store: &Store, registry: &Registry) -> Vec<Member> {
         members(self.members.get(name).into_iter().flatten().cloned(), store, registry)
     }
 }
 
-/// The objects at these keys, as far as they are there and served.
+/// The objects at these keys that exist and are served.
 pub fn members(keys: impl IntoIterator<Item = Key>, store: &Store, registry: &Registry) -> Vec<Member> {
     let members = keys.into_iter().filter_map(|key| {
         let resource = registry.of_storage(&key.resource)?;
-        let ties = Ties::of(&*store.get(&key)?);
+        let owner_refs = OwnerRefs::of(&*store.get(&key)?);
         Some(Member {
             key,
             kind: format!("{}.{}", resource.plural, resource.group),
-            is_leaving: ties.is_deleting(),
-            finalizers: ties.finalizers().to_vec(),
-            uid: ties.uid,
+            is_terminating: owner_refs.is_deleting(),
+            finalizers: owner_refs.finalizers().to_vec(),
+            uid: owner_refs.uid,
         })
     });
     members.collect()
@@ -118,24 +112,24 @@ pub fn content(name: &str, store: &Store, registry: &Registry) -> Vec<Key> {
     records.map(|record| record.key.clone()).collect()
 }
 
-/// Decides what to do about a namespace, given what is in it.
-pub fn decide(namespace: &Object, finalizer: &str, members: &[Member]) -> Step {
+/// Decides the next step from the content of a namespace.
+pub fn decide(namespace: &Object, finalizer: &str, members: &[Member]) -> NamespaceStep {
     let held = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     let is_held = held.into_iter().flatten().any(|name| name == finalizer);
     if !namespace.is_deleting() || !is_held {
-        return Step::Forget;
+        return NamespaceStep::Forget;
     }
     if members.is_empty() {
-        return Step::Finalize;
+        return NamespaceStep::Finalize;
     }
-    // Pods go first, so that nothing they need is taken from under them.
+    // Pods are deleted first, so that they keep what they depend on.
     let has_pods = members.iter().any(|member| &*member.key.resource == PODS);
     let next = members.iter().filter(|member| !has_pods || &*member.key.resource == PODS);
-    let next: Vec<Member> = next.filter(|member| !member.is_leaving).cloned().collect();
-    if next.is_empty() { Step::Wait } else { Step::Delete(next) }
+    let next: Vec<Member> = next.filter(|member| !member.is_terminating).cloned().collect();
+    if next.is_empty() { NamespaceStep::Wait } else { NamespaceStep::Delete(next) }
 }
 
-/// The conditions that tell what is left; none if the namespace says that already.
+/// The conditions that report the remaining content; none if they are up to date.
 pub fn report(namespace: &Object, members: &[Member], failures: &[String], now: &str) -> Option<Value> {
     let old = namespace.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
     let old = old.cloned().unwrap_or_default();
@@ -152,7 +146,7 @@ pub fn report(namespace: &Object, members: &[Member], failures: &[String], now: 
     (next != old).then(|| next.into())
 }
 
-/// What there is to say: type, whether it is bad, reason, message.
+/// The conditions: type, whether it is a problem, reason, message.
 fn findings(members: &[Member], failures: &[String]) -> [(&'static str, bool, &'static str, String); 5] {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
@@ -185,7 +179,7 @@ fn findings(members: &[Member], failures: &[String]) -> [(&'static str, bool, &'
         ),
     };
     [
-        // These two tell of kinds that cannot be listed, of which there are none here: all are in one process.
+        // These two report kinds that cannot be listed. There are none: all kinds are in one process.
         (
             "NamespaceDeletionDiscoveryFailure",
             false,
@@ -212,30 +206,30 @@ mod tests {
 
     const FINALIZER: &str = "kubernetes";
 
-    fn member(resource: &str, name: &str, finalizers: &[&str], is_leaving: bool) -> Member {
+    fn member(resource: &str, name: &str, finalizers: &[&str], is_terminating: bool) -> Member {
         let plural = resource.split('/').next_back().unwrap();
         Member {
             key: Key::new(resource, "n", name),
             uid: name.to_owned(),
             kind: format!("{plural}."),
             finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
-            is_leaving,
+            is_terminating,
         }
     }
 
-    fn namespace(is_leaving: bool, finalizers: &[&str]) -> Object {
+    fn namespace(is_terminating: bool, finalizers: &[&str]) -> Object {
         let mut object = json!({"metadata": {"name": "n"}, "spec": {"finalizers": finalizers}, "status": {}});
-        if is_leaving {
+        if is_terminating {
             object["metadata"]["deletionTimestamp"] = "t".into();
         }
         object.as_object().unwrap().clone()
     }
 
     #[rstest]
-    #[case::in_use(namespace(false, &[FINALIZER]), Step::Forget)]
-    #[case::held_by_others(namespace(true, &["example.com/other"]), Step::Forget)]
-    #[case::empty(namespace(true, &["example.com/other", FINALIZER]), Step::Finalize)]
-    fn namespace_goes_when_it_is_empty(#[case] namespace: Object, #[case] wanted: Step) {
+    #[case::in_use(namespace(false, &[FINALIZER]), NamespaceStep::Forget)]
+    #[case::held_by_others(namespace(true, &["example.com/other"]), NamespaceStep::Forget)]
+    #[case::empty(namespace(true, &["example.com/other", FINALIZER]), NamespaceStep::Finalize)]
+    fn namespace_goes_when_it_is_empty(#[case] namespace: Object, #[case] wanted: NamespaceStep) {
         assert_eq!(decide(&namespace, FINALIZER, &[]), wanted);
     }
 
@@ -244,15 +238,15 @@ mod tests {
         let (pod, secret) = (member("core/pods", "p", &[], false), member("core/secrets", "s", &[], false));
         let going = namespace(true, &[FINALIZER]);
         let step = |members: &[Member]| decide(&going, FINALIZER, members);
-        assert_eq!(step(&[pod.clone(), secret.clone()]), Step::Delete(vec![pod]));
-        assert_eq!(step(&[member("core/pods", "p", &[], true), secret.clone()]), Step::Wait);
-        assert_eq!(step(std::slice::from_ref(&secret)), Step::Delete(vec![secret]));
+        assert_eq!(step(&[pod.clone(), secret.clone()]), NamespaceStep::Delete(vec![pod]));
+        assert_eq!(step(&[member("core/pods", "p", &[], true), secret.clone()]), NamespaceStep::Wait);
+        assert_eq!(step(std::slice::from_ref(&secret)), NamespaceStep::Delete(vec![secret]));
     }
 
     #[test]
-    fn object_is_told_to_go_once() {
+    fn object_is_deleted_once() {
         let members = [member("core/secrets", "s", &["example.com/hold"], true)];
-        assert_eq!(decide(&namespace(true, &[FINALIZER]), FINALIZER, &members), Step::Wait);
+        assert_eq!(decide(&namespace(true, &[FINALIZER]), FINALIZER, &members), NamespaceStep::Wait);
     }
 
     fn condition(conditions: &Value, kind: &str) -> (String, String, String) {
@@ -303,26 +297,26 @@ mod tests {
 
     #[test]
     fn namespace_is_looked_at_when_it_begins_to_go_when_it_gets_something_and_when_it_is_empty() {
-        let mut leaving = Leaving::default();
+        let mut terminating = TerminatingNamespaces::default();
         let (own, a, b) = (Key::new(NAMESPACES, "", "n"), Key::new("x/y", "n", "a"), Key::new("x/y", "n", "b"));
         let list = || vec![a.clone()];
-        let looked = Some(Work::Namespace("n".into()));
-        assert_eq!(leaving.follow(&a, EventKind::Created, false, list), None);
-        assert_eq!(leaving.follow(&own, EventKind::Updated, true, list), looked);
-        assert_eq!(leaving.follow(&b, EventKind::Created, false, list), looked);
-        assert_eq!(leaving.follow(&b, EventKind::Updated, true, list), None);
-        assert_eq!(leaving.follow(&a, EventKind::Deleted, true, list), None);
-        assert_eq!(leaving.follow(&b, EventKind::Deleted, true, list), looked);
-        assert_eq!(leaving.follow(&own, EventKind::Deleted, true, list), None);
-        assert_eq!(leaving.follow(&b, EventKind::Created, false, list), None);
+        let looked = Some(WorkItem::Namespace("n".into()));
+        assert_eq!(terminating.follow(&a, EventKind::Created, false, list), None);
+        assert_eq!(terminating.follow(&own, EventKind::Updated, true, list), looked);
+        assert_eq!(terminating.follow(&b, EventKind::Created, false, list), looked);
+        assert_eq!(terminating.follow(&b, EventKind::Updated, true, list), None);
+        assert_eq!(terminating.follow(&a, EventKind::Deleted, true, list), None);
+        assert_eq!(terminating.follow(&b, EventKind::Deleted, true, list), looked);
+        assert_eq!(terminating.follow(&own, EventKind::Deleted, true, list), None);
+        assert_eq!(terminating.follow(&b, EventKind::Created, false, list), None);
     }
 
     #[test]
     fn rest_of_a_namespace_is_looked_at_when_the_last_pod_is_gone() {
-        let mut leaving = Leaving::default();
+        let mut terminating = TerminatingNamespaces::default();
         let (own, pod) = (Key::new(NAMESPACES, "", "n"), Key::new("core/pods", "n", "p"));
         let list = || vec![pod.clone(), Key::new("core/configmaps", "n", "c"), Key::new("x/y", "n", "a")];
-        leaving.follow(&own, EventKind::Updated, true, list);
-        assert_eq!(leaving.follow(&pod, EventKind::Deleted, true, list), Some(Work::Namespace("n".into())));
+        terminating.follow(&own, EventKind::Updated, true, list);
+        assert_eq!(terminating.follow(&pod, EventKind::Deleted, true, list), Some(WorkItem::Namespace("n".into())));
     }
 }

@@ -1,62 +1,62 @@
-//! How long things are kept: the history of changes for some minutes, Events for an hour.
+//! Retention periods: ten minutes for the history of changes, an hour for Events.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::object::{Metadata, Object};
 
-/// Where Events are stored, whichever of their two groups they are written in.
+/// Storage of Events of both API groups.
 pub const EVENTS: &str = "core/events";
 
-/// How often history is forgotten.
-const COMPACTION: SignedDuration = SignedDuration::from_mins(5);
-/// How much of it stays at least.
-const HISTORY: SignedDuration = SignedDuration::from_mins(10);
-/// How often Events are looked through.
-const SWEEP: SignedDuration = SignedDuration::from_mins(1);
-/// How long an Event stays after it was last written.
-const EVENT_AGE: SignedDuration = SignedDuration::from_hours(1);
+/// How often history is compacted.
+const COMPACTION_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
+/// How long history is kept at least.
+const HISTORY_RETENTION_PERIOD: SignedDuration = SignedDuration::from_mins(10);
+/// How often Events are checked for expiry.
+const EVENT_SWEEP_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
+/// How long an Event is kept after its last write.
+const EVENT_RETENTION_PERIOD: SignedDuration = SignedDuration::from_hours(1);
 
-/// When to forget history, and how much.
+/// Schedule of the compaction of history.
 ///
-/// The store has no clock, so this remembers which revision was the newest at which time. After a restart it begins
-/// anew, and history lives a little longer.
+/// The store has no clock, so this records which revision was the newest at which time. After a restart the record is
+/// empty, and history is kept a little longer.
 #[derive(Debug, Default)]
-pub struct History {
-    /// Times and what was the newest revision then, oldest first. A handful.
+pub struct HistoryCompaction {
+    /// Times with the newest revision at that time, oldest first. A handful.
     marks: Vec<(Timestamp, u64)>,
 }
 
-impl History {
-    /// When it wants to be asked.
+impl HistoryCompaction {
+    /// When the next compaction is due.
     pub fn due(&self) -> Option<Timestamp> {
-        self.marks.last().map(|(time, _)| *time + COMPACTION)
+        self.marks.last().map(|(time, _)| *time + COMPACTION_INTERVAL)
     }
 
-    /// The revision up to which history is to be forgotten now, if any.
+    /// The revision up to which to compact now, if any.
     pub fn decide(&mut self, now: Timestamp, revision: u64) -> Option<u64> {
         if self.due().is_some_and(|due| now < due) {
             return None;
         }
         self.marks.push((now, revision));
-        let old = self.marks.partition_point(|(time, _)| now.duration_since(*time) >= HISTORY);
+        let old = self.marks.partition_point(|(time, _)| now.duration_since(*time) >= HISTORY_RETENTION_PERIOD);
         self.marks.drain(..old).next_back().map(|(_, revision)| revision)
     }
 }
 
-/// When to look through the Events.
+/// Schedule of the deletion of expired Events.
 #[derive(Debug, Default)]
-pub struct Sweep {
+pub struct EventSweep {
     last: Option<Timestamp>,
 }
 
-impl Sweep {
-    /// When it wants to be asked.
+impl EventSweep {
+    /// When the next sweep is due.
     pub fn due(&self) -> Option<Timestamp> {
-        self.last.map(|last| last + SWEEP)
+        self.last.map(|last| last + EVENT_SWEEP_INTERVAL)
     }
 
-    /// Whether to look through them now.
+    /// Whether to sweep now.
     pub fn decide(&mut self, now: Timestamp) -> bool {
         let is_due = self.due().is_none_or(|due| now >= due);
         if is_due {
@@ -66,17 +66,17 @@ impl Sweep {
     }
 }
 
-/// Whether an Event has been kept long enough.
+/// Whether the retention period of an Event is over.
 //
-// Differs: the real server forgets an Event an hour after its last write, by a lease of its store. Here the last write
-// is read from the times that the server itself put into the object, so that no second truth has to survive a restart.
+// Differs: the real server expires an Event an hour after its last write, by a lease of etcd. Here the last write is
+// read from the times that the server put into the object, so that no extra state has to survive a restart.
 pub fn is_expired(event: &Object, now: Timestamp) -> bool {
     let time = |text: Option<&Value>| text.and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
     let managed = event.metadata().get("managedFields").and_then(Value::as_array);
     let written = managed.into_iter().flatten().filter_map(|entry| time(entry.get("time")));
     let last = written.chain(time(event.metadata().get("creationTimestamp"))).max();
-    // An Event without any time was not made by this server, and nobody can say how old it is.
-    last.is_some_and(|last| now.duration_since(last) >= EVENT_AGE)
+    // An Event without any time was not written by this server, and its age is unknown.
+    last.is_some_and(|last| now.duration_since(last) >= EVENT_RETENTION_PERIOD)
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn history_of_the_last_ten_minutes_stays() {
-        let mut history = History::default();
+        let mut history = HistoryCompaction::default();
         let decided: Vec<_> = (0..=25).map(|minute| history.decide(at(minute), 100 + minute as u64)).collect();
         let forgotten: Vec<_> =
             decided.iter().enumerate().filter_map(|(minute, revision)| Some((minute, (*revision)?))).collect();
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn history_of_a_night_without_anybody_asking_is_forgotten_at_once() {
-        let mut history = History::default();
+        let mut history = HistoryCompaction::default();
         history.decide(at(0), 1);
         history.decide(at(5), 2);
         assert_eq!(history.decide(at(600), 3), Some(2));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn events_are_looked_through_every_minute() {
-        let mut sweep = Sweep::default();
+        let mut sweep = EventSweep::default();
         assert_eq!([at(0), at(0), at(1), at(1)].map(|now| sweep.decide(now)), [true, false, true, false]);
     }
 

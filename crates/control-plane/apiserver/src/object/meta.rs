@@ -1,4 +1,4 @@
-//! What `metadata` may say, whatever the kind.
+//! Validation of `metadata`, the same for all kinds.
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
@@ -6,26 +6,26 @@ use serde_json::Value;
 use crate::object::{Metadata, Object};
 use crate::resource::Resource;
 
-/// The most that all annotations of an object may weigh, keys included.
-const ANNOTATIONS: usize = 256 * 1024;
+/// The largest total size of all annotations, keys included, in bytes.
+const MAX_ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 /// The finalizer of a deletion that leaves dependents alone.
 pub const ORPHAN: &str = "orphan";
 /// The finalizer of a deletion that waits for dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// The rules for an object as it is.
-pub fn judge(object: &Object, resource: &Resource) -> Vec<Cause> {
-    let mut causes = judge_name(object, resource);
-    causes.extend(judge_labels(object));
-    causes.extend(judge_annotations(object));
-    causes.extend(judge_owners(object));
-    causes.extend(judge_finalizers(object, resource));
+/// Validates the metadata of an object.
+pub fn validate(object: &Object, resource: &Resource) -> Vec<Cause> {
+    let mut causes = validate_name(object, resource);
+    causes.extend(validate_labels(object));
+    causes.extend(validate_annotations(object));
+    causes.extend(validate_owners(object));
+    causes.extend(validate_finalizers(object, resource));
     causes
 }
 
-/// The rules for a change of an object.
-pub fn judge_change(object: &Object, old: &Object) -> Vec<Cause> {
+/// Validates a change of the metadata.
+pub fn validate_change(object: &Object, old: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     for key in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let (new, old) = (object.metadata().get(key), old.metadata().get(key));
@@ -47,11 +47,11 @@ pub fn judge_change(object: &Object, old: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_name(object: &Object, resource: &Resource) -> Vec<Cause> {
+fn validate_name(object: &Object, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     let prefix = object.meta_text("generateName");
     if !prefix.is_empty() {
-        // A prefix is half a name: what stands for the other half must not make it wrong.
+        // The suffix is appended later, so the prefix is checked with a valid one.
         let trial = format!("{prefix}a");
         let problems = resource.name_problems(&trial);
         causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.generateName", prefix, problem)));
@@ -66,7 +66,7 @@ fn judge_name(object: &Object, resource: &Resource) -> Vec<Cause> {
     causes
 }
 
-fn judge_labels(object: &Object) -> Vec<Cause> {
+fn validate_labels(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (key, value) in texts(object, "labels") {
         let keys = names::qualified_name(key);
@@ -77,7 +77,7 @@ fn judge_labels(object: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_annotations(object: &Object) -> Vec<Cause> {
+fn validate_annotations(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
     for (key, value) in texts(object, "annotations") {
@@ -86,13 +86,13 @@ fn judge_annotations(object: &Object) -> Vec<Cause> {
         causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.annotations", key, problem)));
         size += key.len() + value.len();
     }
-    if size > ANNOTATIONS {
-        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS as i64));
+    if size > MAX_ANNOTATIONS_SIZE {
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS_SIZE as i64));
     }
     causes
 }
 
-fn judge_owners(object: &Object) -> Vec<Cause> {
+fn validate_owners(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut controllers = Vec::new();
     for (at, owner) in object.owners().iter().enumerate() {
@@ -127,7 +127,7 @@ fn judge_owners(object: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_finalizers(object: &Object, resource: &Resource) -> Vec<Cause> {
+fn validate_finalizers(object: &Object, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (at, name) in object.finalizers().enumerate() {
         let problems = names::qualified_name(name);

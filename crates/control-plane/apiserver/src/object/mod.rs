@@ -1,8 +1,8 @@
-//! An API object as JSON, and the parts of it that every kind has.
+//! API objects as JSON, and the metadata that every kind has.
 
+pub mod field_access;
 pub mod meta;
 pub mod quantity;
-pub mod reach;
 
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 /// An API object.
 pub type Object = Map<String, Value>;
 
-/// Reading and writing `metadata`, whatever the kind.
+/// Access to `metadata`, for all kinds.
 pub trait Metadata {
     /// `metadata`, empty if there is none.
     fn metadata(&self) -> &Object;
-    /// `metadata`, made if there is none.
+    /// `metadata`, created if it is missing.
     fn metadata_mut(&mut self) -> &mut Object;
 
     /// A text of `metadata`, empty if there is none.
@@ -24,7 +24,6 @@ pub trait Metadata {
         self.metadata().get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The name.
     fn name(&self) -> &str {
         self.meta_text("name")
     }
@@ -34,33 +33,30 @@ pub trait Metadata {
         self.meta_text("namespace")
     }
 
-    /// The uid.
     fn uid(&self) -> &str {
         self.meta_text("uid")
     }
 
-    /// The revision as clients see it, empty for none.
+    /// `resourceVersion`, empty for none.
     fn revision_text(&self) -> &str {
         self.meta_text("resourceVersion")
     }
 
-    /// Whether the object is on its way out.
+    /// Whether the object has a deletion timestamp.
     fn is_deleting(&self) -> bool {
         !self.meta_text("deletionTimestamp").is_empty()
     }
 
-    /// What holds the object back from going.
     fn finalizers(&self) -> impl Iterator<Item = &str> {
         let list = self.metadata().get("finalizers").and_then(Value::as_array);
         list.map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
     }
 
-    /// The number of changes to what the user wants; 0 for kinds that do not count.
+    /// 0 for kinds without a generation.
     fn generation(&self) -> i64 {
         self.metadata().get("generation").and_then(Value::as_i64).unwrap_or(0)
     }
 
-    /// The owners.
     fn owners(&self) -> &[Value] {
         let list = self.metadata().get("ownerReferences").and_then(Value::as_array);
         list.map(Vec::as_slice).unwrap_or_default()
@@ -89,20 +85,20 @@ impl Metadata for Object {
     }
 }
 
-/// An object's bytes with room for the revision, which only the store knows.
+/// An encoded object without its revision, which the store inserts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// Everything but the revision.
     pub bytes: Bytes,
-    /// Where its digits go.
-    pub hole: usize,
+    /// The offset at which its digits are inserted.
+    pub revision_offset: usize,
 }
 
-/// Writes an object so that the bytes which are stored are the bytes which are served: the revision's digits are left
-/// out, and the store puts them in when it gives the revision out.
+/// Encodes an object so that the stored bytes can be served as they are: the digits of the revision are left out, and
+/// the store inserts them on commit.
 ///
-/// `apiVersion` and `kind` come first, then `metadata`. So they can be cut off or exchanged without parsing: items of a
-/// list do not have them, and another version of a kind has another one.
+/// `apiVersion` and `kind` come first, then `metadata`. So they can be removed or replaced without parsing: items of a
+/// list do not have them, and other versions of a kind differ in them.
 pub fn encode(object: &Object) -> Encoded {
     let mut bytes = Vec::with_capacity(1024);
     bytes.push(b'{');
@@ -114,7 +110,7 @@ pub fn encode(object: &Object) -> Encoded {
         }
     }
     bytes.extend_from_slice(b"\"metadata\":");
-    let hole = encode_metadata(&mut bytes, object.metadata());
+    let revision_offset = encode_metadata(&mut bytes, object.metadata());
     for (key, value) in object {
         if !matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
             bytes.push(b',');
@@ -123,19 +119,19 @@ pub fn encode(object: &Object) -> Encoded {
         }
     }
     bytes.push(b'}');
-    Encoded { bytes: bytes.into(), hole }
+    Encoded { bytes: bytes.into(), revision_offset }
 }
 
 /// The revision in the bytes of a stored object, without parsing them.
 pub fn revision_of(body: &[u8]) -> Option<u64> {
     const BEFORE: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
-    // Behind `apiVersion` and `kind`, neither of which can contain a quote.
+    // After `apiVersion` and `kind`, neither of which can contain a quote.
     let start = body.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
     let digits = body[start..].iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(None, |value, digit| Some(value.unwrap_or(0u64).wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))))
 }
 
-/// What stands before `metadata` in the bytes of every object of a kind.
+/// The bytes before `metadata` in every encoded object of a kind.
 pub fn prefix(api_version: &str, kind: &str) -> String {
     format!("{{{}:{},{}:{},", text("apiVersion"), text(api_version), text("kind"), text(kind))
 }
@@ -151,7 +147,7 @@ fn push_key(bytes: &mut Vec<u8>, key: &str) {
 
 fn encode_metadata(bytes: &mut Vec<u8>, metadata: &Object) -> usize {
     bytes.extend_from_slice(b"{\"resourceVersion\":\"");
-    let hole = bytes.len();
+    let revision_offset = bytes.len();
     bytes.push(b'"');
     for (key, value) in metadata.iter().filter(|(key, _)| *key != "resourceVersion") {
         bytes.push(b',');
@@ -159,7 +155,7 @@ fn encode_metadata(bytes: &mut Vec<u8>, metadata: &Object) -> usize {
         push(bytes, value);
     }
     bytes.push(b'}');
-    hole
+    revision_offset
 }
 
 fn push(bytes: &mut Vec<u8>, value: &Value) {
@@ -176,7 +172,7 @@ mod tests {
     fn filled(object: Value) -> Value {
         let encoded = encode(object.as_object().unwrap());
         let mut bytes = encoded.bytes.to_vec();
-        bytes.splice(encoded.hole..encoded.hole, *b"42");
+        bytes.splice(encoded.revision_offset..encoded.revision_offset, *b"42");
         serde_json::from_slice(&bytes).unwrap()
     }
 

@@ -1,11 +1,12 @@
-//! Amounts with a unit, `500m` or `16Gi`: one spelling for each amount, and their order.
+//! Quantities such as `500m` or `16Gi`: parsing, canonical form and comparison.
 
 use std::cmp::Ordering;
 
-/// What the real server says about a text that is no quantity.
-pub const MISTAKE: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+/// The error message of kube-apiserver for an invalid quantity.
+pub const INVALID_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Which units an amount is written in. It keeps them.
+/// The unit system of a quantity, which is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Units {
     /// Ki, Mi, Gi …
@@ -16,10 +17,9 @@ enum Units {
     Exponent,
 }
 
-/// An amount.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
-    /// In thousand-millionths.
+    /// In billionths.
     nanos: i128,
     units: Units,
 }
@@ -30,7 +30,7 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
 impl Quantity {
-    /// Reads an amount. What is finer than a thousand-millionth is rounded up, as the real server does it.
+    /// Parses a quantity. Fractions below a billionth are rounded up, as in kube-apiserver.
     pub fn parse(text: &str) -> Option<Quantity> {
         let (is_negative, rest) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -44,7 +44,7 @@ impl Quantity {
             return None;
         }
         let (units, factor_ten, factor_two) = Self::suffix(suffix)?;
-        // Leading zeros say nothing; more digits than this are more than any amount can have.
+        // Leading zeros are ignored; more digits than fit are out of range.
         let digits = format!("{}{part}", whole.trim_start_matches('0'));
         let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
         let scaled = mantissa.checked_mul(factor_two)?;
@@ -70,22 +70,20 @@ impl Quantity {
         Some((Units::Exponent, exponent.parse().ok().filter(|number: &i32| number.abs() < 100)?, 1))
     }
 
-    /// Whether it is less than nothing.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Whether nothing is behind the point.
+    /// Whether it is an integer.
     pub fn is_whole(self) -> bool {
         self.nanos % NANO == 0
     }
 
-    /// The one spelling of this amount: no fraction, and the largest unit that loses nothing.
+    /// The canonical form: no fraction, and the largest unit that loses no precision.
     pub fn canonical(self) -> String {
         let is_small = self.nanos.abs() < 1024 * NANO;
         if self.units == Units::Binary && !is_small {

@@ -1,4 +1,4 @@
-//! Resolved requests: a request whose resource is known, with everything that a verb may look at.
+//! Resolved requests: a request whose resource is known, with everything that a verb may read.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use http::HeaderMap;
 
 use crate::access::Identity;
 use crate::request::ResourcePath;
-use crate::request::media::Accepted;
+use crate::request::media::NegotiatedFormat;
 use crate::request::options::Query;
 use crate::resource::registry::Registry;
-use crate::resource::{Below, Resource};
+use crate::resource::{Resource, ServedSubresource};
 use crate::server::Server;
 
 /// A request on a resource.
 pub struct Call {
     pub server: Server,
-    /// What was served when the request was resolved. Everything that the request looks up later is looked up here, so
-    /// that one request never sees two registries.
+    /// The registry at the time when the request was resolved. All later look-ups of the request use it, so that one
+    /// request never sees two registries.
     pub registry: Arc<Registry>,
     pub resource: Arc<Resource>,
     /// The subresource that the path names; none for the object itself.
-    pub below: Option<Below>,
+    pub subresource: Option<ServedSubresource>,
     pub path: ResourcePath,
     pub query: Query,
     pub headers: HeaderMap,
     /// The user, after impersonation.
     pub identity: Identity,
     /// Format and shape of the answer.
-    pub accepted: Accepted,
+    pub accepted: NegotiatedFormat,
     /// Empty for none.
     pub body: Bytes,
 }

@@ -1,6 +1,6 @@
-//! Reads the body of a write: JSON, YAML or protobuf in, an object out, with everything that is odd about it.
+//! Body decoder: JSON, YAML or protobuf in, an object out, with the duplicate keys found on the way.
 //!
-//! JSON keeps the last of two equal keys and says nothing. Clients may ask to be told, so the reader notes them.
+//! JSON parsers silently keep the last of two equal keys. Clients may ask for a report, so the decoder records them.
 
 use std::fmt;
 
@@ -10,73 +10,71 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use crate::object::{Metadata, Object};
-use crate::request::media::{BodyFormat, OFFERED};
+use crate::request::media::{BodyFormat, RESPONSE_MEDIA_TYPES};
 use crate::request::protobuf::{self, Envelope};
 use crate::resource::Resource;
-use crate::response::status::{Failure, Named};
+use crate::response::status::{Failure, GroupResource};
 
-/// The most that a body may weigh.
-pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// The largest body, in bytes.
+pub const MAX_BODY_SIZE: usize = 3 * 1024 * 1024;
 
-/// How deep a body may nest. The reader of JSON has the same limit.
-const DEPTH: usize = 127;
+/// The deepest nesting of a body. The JSON parser has the same limit.
+const MAX_DEPTH: usize = 127;
 
-/// A body that was read.
+/// A decoded body.
 #[derive(Debug, PartialEq)]
 pub struct Decoded {
-    /// What it says.
     pub value: Value,
-    /// What is said of keys that it has twice.
+    /// Messages about duplicate keys.
     pub duplicates: Vec<String>,
 }
 
-/// Reads a body in its format.
 pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
-    let seed = Noting { path: &mut Vec::new(), duplicates: &mut duplicates, has_lines: false };
+    let seed = DuplicateKeyVisitor { path: &mut Vec::new(), duplicates: &mut duplicates, has_lines: false };
     let value = match format.into() {
         BodyFormat::Json => json(bytes, seed).map_err(|error| match error.is_eof() {
             true => "unexpected end of JSON input".to_owned(),
             false => error.to_string(),
         })?,
-        // Neither a key that is there twice nor one that the kind does not have can be told here.
-        BodyFormat::Protobuf => protobuf::decode(bytes).map_err(|fault| fault.to_string())?,
+        // Protobuf has neither duplicate nor unknown keys.
+        BodyFormat::Protobuf => protobuf::decode(bytes).map_err(|error| error.to_string())?,
         BodyFormat::Yaml => match json_in_yaml(bytes) {
             Some(value) => value,
-            None => yaml(bytes, Noting { has_lines: true, ..seed })?,
+            None => yaml(bytes, DuplicateKeyVisitor { has_lines: true, ..seed })?,
         },
     };
-    if is_deeper(&value, DEPTH) {
+    if is_deeper(&value, MAX_DEPTH) {
         return Err(too_deep());
     }
     Ok(Decoded { value, duplicates })
 }
 
-fn json(bytes: &[u8], seed: Noting<'_>) -> serde_json::Result<Value> {
+fn json(bytes: &[u8], seed: DuplicateKeyVisitor<'_>) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = seed.deserialize(&mut reader)?;
     reader.end().map(|()| value)
 }
 
-/// What a body of YAML says that is JSON, as our own clients and most others write it: such a body is read much faster. Anything
-/// that is to be said about one is said in the words of YAML.
+/// Parses a YAML body that is JSON, as most clients write it: that is much faster. None on any problem, so that the
+/// YAML parser reports it.
 fn json_in_yaml(bytes: &[u8]) -> Option<Value> {
     let mut duplicates = Vec::new();
-    let seed = Noting { path: &mut Vec::new(), duplicates: &mut duplicates, has_lines: false };
+    let seed = DuplicateKeyVisitor { path: &mut Vec::new(), duplicates: &mut duplicates, has_lines: false };
     let value = json(bytes, seed).ok().filter(Value::is_object)?;
     duplicates.is_empty().then_some(value)
 }
 
-fn yaml(bytes: &[u8], seed: Noting<'_>) -> Result<Value, String> {
+fn yaml(bytes: &[u8], seed: DuplicateKeyVisitor<'_>) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    let said = |error: serde_saphyr::Error| {
-        // The lines behind the first repeat the text, which may be a Secret.
-        let said = error.to_string();
-        format!("yaml: {}", said.lines().next().unwrap_or_default())
+    let first_line = |error: serde_saphyr::Error| {
+        // The lines after the first quote the text, which may be a Secret.
+        let message = error.to_string();
+        format!("yaml: {}", message.lines().next().unwrap_or_default())
     };
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let read = |reader: serde_saphyr::Deserializer<'_, '_>| seed.deserialize(reader);
-    serde_saphyr::with_deserializer_from_str_with_options(first_document(text), options, read).map_err(said)
+    serde_saphyr::with_deserializer_from_str_with_options(first_document(text), options, read).map_err(first_line)
 }
 
 /// Reads an object of this kind. `kind` and `apiVersion` may be missing for built-in kinds.
@@ -90,28 +88,31 @@ pub fn object(
         return protobuf_object(bytes, resource).map(|object| (object, Vec::new()));
     }
     let decoded = read(bytes, format).map_err(|why| unrecognised(bytes, format, resource, &why))?;
-    let mut object = in_an_object(decoded.value).map_err(|why| unrecognised(bytes, format, resource, &why))?;
+    let mut object = into_typed_object(decoded.value).map_err(|why| unrecognised(bytes, format, resource, &why))?;
     check_kind(&mut object, resource)?;
     Ok((object, decoded.duplicates))
 }
 
-/// The fields of what should be an object with a kind and a version. Nothing at all is an object without fields.
-pub fn in_an_object(value: Value) -> Result<Object, String> {
+/// The object of a decoded body, with `kind` and `apiVersion` checked for their type. Null is an empty object.
+pub fn into_typed_object(value: Value) -> Result<Object, String> {
     let object = match value {
         Value::Object(object) => object,
         Value::Null => Object::new(),
-        other => return Err(format!("json: cannot unmarshal {} into an object", word(&other))),
+        other => return Err(format!("json: cannot unmarshal {} into an object", json_type(&other))),
     };
     for key in ["apiVersion", "kind"] {
         if let Some(odd) = object.get(key).filter(|value| !value.is_string() && !value.is_null()) {
-            return Err(format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(odd)));
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field .{key} of type string",
+                json_type(odd)
+            ));
         }
     }
     Ok(object)
 }
 
-/// What a value is, in the words of the real server's reader.
-pub fn word(value: &Value) -> &'static str {
+/// The JSON type of a value, as the decoder of kube-apiserver names it.
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "array",
         Value::String(_) => "string",
@@ -122,32 +123,32 @@ pub fn word(value: &Value) -> &'static str {
     }
 }
 
-/// Reads an object of a built-in kind from protobuf, which says neither what is there twice nor what is unknown.
+/// Reads an object of a built-in kind from protobuf.
 fn protobuf_object(bytes: &[u8], resource: &Resource) -> Result<Object, Failure> {
     if resource.is_custom() {
-        // Differs: the real server breaks the connection, because nobody gave its custom kinds a protobuf form.
-        return Err(Failure::unsupported_media_type(OFFERED));
+        // Differs: the real server closes the connection, because custom kinds have no protobuf form.
+        return Err(Failure::unsupported_media_type(RESPONSE_MEDIA_TYPES));
     }
     let unknown = |why: &str| unrecognised(bytes, BodyFormat::Protobuf, resource, why);
-    let mut envelope = Envelope::open(bytes).map_err(|fault| unknown(&fault.to_string()))?;
+    let mut envelope = Envelope::open(bytes).map_err(|error| unknown(&error.to_string()))?;
     if envelope.kind.is_empty() && envelope.api_version.is_empty() {
         envelope.kind = (*resource.kind).to_owned();
         envelope.api_version = (*resource.api_version).to_owned();
     }
-    let object = envelope.object().map_err(|fault| {
+    let object = envelope.object().map_err(|error| {
         let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
         let (found, wanted) = (&envelope.kind, &resource.kind);
-        Failure::bad_request(format!("{found} in version {version:?} cannot be handled as a {wanted}: {fault}"))
+        Failure::bad_request(format!("{found} in version {version:?} cannot be handled as a {wanted}: {error}"))
     })?;
-    if is_deeper(&object, DEPTH) {
+    if is_deeper(&object, MAX_DEPTH) {
         return Err(unknown(&too_deep()));
     }
-    let Value::Object(mut object) = object else { return Err(unknown("the message is no object")) };
+    let Value::Object(mut object) = object else { return Err(unknown("the message is not an object")) };
     check_kind(&mut object, resource)?;
     Ok(object)
 }
 
-/// The text up to the end of its first document: what comes behind it does not count.
+/// The text up to the end of its first document; the rest is ignored.
 fn first_document(text: &str) -> &str {
     let mut at = 0;
     let mut has_begun = false;
@@ -164,10 +165,10 @@ fn first_document(text: &str) -> &str {
 }
 
 fn too_deep() -> String {
-    format!("the body nests deeper than {DEPTH} levels")
+    format!("the body nests deeper than {MAX_DEPTH} levels")
 }
 
-/// Whether the object is of this kind and version; built-in kinds get theirs if they left it out.
+/// Checks kind and version of an object; for built-in kinds, missing ones are filled in.
 pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failure> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
@@ -201,7 +202,7 @@ pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failur
     Ok(())
 }
 
-/// Whether an object of a kind that users defined names that kind.
+/// Checks kind and version of a custom resource.
 pub fn check_custom_kind(object: &Object, resource: &Resource) -> Result<(), Failure> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
@@ -211,7 +212,7 @@ pub fn check_custom_kind(object: &Object, resource: &Resource) -> Result<(), Fai
             causes.push(Cause::invalid(key, found, &format!("must be {wanted}")));
         }
     }
-    let named = Named { group: api_version.rsplit_once('/').map_or("", |(group, _)| group), word: kind };
+    let named = GroupResource { group: api_version.rsplit_once('/').map_or("", |(group, _)| group), resource: kind };
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Failure::invalid(named, object.name(), causes)),
@@ -219,8 +220,8 @@ pub fn check_custom_kind(object: &Object, resource: &Resource) -> Result<(), Fai
 }
 
 fn unrecognised(bytes: &[u8], format: BodyFormat, resource: &Resource, why: &str) -> Failure {
-    // Whatever a body is about, it may hold a secret: what the real server repeats of it is left out here.
-    // Differs: the real one appends the first bytes of the body, because nothing of a body belongs into a message.
+    // The body may hold a secret, so it is not quoted.
+    // Differs: the real server appends the first bytes of the body, because nothing of a body belongs into a message.
     let emptiness = if bytes.is_empty() { " (<empty>)" } else { "" };
     let why = match format {
         BodyFormat::Json => format!("couldn't get version/kind; json parse error: {why}"),
@@ -241,33 +242,34 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// The most that is said about keys that come twice, in bytes: a short body can have many of them behind a long path.
-const MOST_SAID: usize = 64 * 1024;
+/// The most bytes of messages about duplicate keys: a short body can have many of them behind a long path.
+const MAX_DUPLICATES_SIZE: usize = 64 * 1024;
 
-/// Reads a value and notes the keys that come twice.
-struct Noting<'d> {
-    /// The way to the value. One for all of them: a copy for each would cost the square of the body.
-    path: &'d mut Vec<Step>,
+/// Deserialises a value and records duplicate keys.
+struct DuplicateKeyVisitor<'d> {
+    /// The path to the value. One for all values: a copy for each would cost the square of the body.
+    path: &'d mut Vec<PathSegment>,
     duplicates: &'d mut Vec<String>,
-    /// Whether keys know their lines: then they are named by them, otherwise by their paths.
+    /// Whether keys have line numbers: then messages name these, otherwise paths.
     has_lines: bool,
 }
 
-enum Step {
+enum PathSegment {
     Key(String),
     Index(usize),
 }
 
-impl Noting<'_> {
-    fn same(&mut self) -> Noting<'_> {
-        Noting { path: self.path, duplicates: self.duplicates, has_lines: self.has_lines }
+impl DuplicateKeyVisitor<'_> {
+    fn same(&mut self) -> DuplicateKeyVisitor<'_> {
+        DuplicateKeyVisitor { path: self.path, duplicates: self.duplicates, has_lines: self.has_lines }
     }
 
-    /// Notes that a key is there twice. Says no when that is more than anybody reads.
-    fn note(&mut self, key: &str, line: Option<u64>) -> bool {
-        let said: usize = self.duplicates.iter().map(String::len).sum();
-        let way: usize = self.path.iter().map(|step| if let Step::Key(key) = step { key.len() } else { 8 }).sum();
-        if self.duplicates.len() > 1000 || said + way + key.len() > MOST_SAID {
+    /// Records a duplicate key. Returns false beyond the limits.
+    fn add_duplicate(&mut self, key: &str, line: Option<u64>) -> bool {
+        let size: usize = self.duplicates.iter().map(String::len).sum();
+        let path: usize =
+            self.path.iter().map(|step| if let PathSegment::Key(key) = step { key.len() } else { 8 }).sum();
+        if self.duplicates.len() > 1000 || size + path + key.len() > MAX_DUPLICATES_SIZE {
             return false;
         }
         let note = match line {
@@ -282,16 +284,16 @@ impl Noting<'_> {
         let mut text = String::new();
         for step in self.path.iter() {
             match step {
-                Step::Key(key) if text.is_empty() => text.push_str(key),
-                Step::Key(key) => text.push_str(&format!(".{key}")),
-                Step::Index(index) => text.push_str(&format!("[{index}]")),
+                PathSegment::Key(key) if text.is_empty() => text.push_str(key),
+                PathSegment::Key(key) => text.push_str(&format!(".{key}")),
+                PathSegment::Index(index) => text.push_str(&format!("[{index}]")),
             }
         }
         if text.is_empty() { last.to_owned() } else { format!("{text}.{last}") }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Noting<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateKeyVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -299,7 +301,7 @@ impl<'de> DeserializeSeed<'de> for Noting<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Noting<'_> {
+impl<'de> Visitor<'de> for DuplicateKeyVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -338,7 +340,7 @@ impl<'de> Visitor<'de> for Noting<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            self.path.push(Step::Index(list.len()));
+            self.path.push(PathSegment::Index(list.len()));
             let item = items.next_element_seed(self.same())?;
             self.path.pop();
             match item {
@@ -358,12 +360,12 @@ impl<'de> Visitor<'de> for Noting<'_> {
                 let Some(key) = entries.next_key::<String>()? else { break };
                 (key, None)
             };
-            self.path.push(Step::Key(key));
+            self.path.push(PathSegment::Key(key));
             let value = entries.next_value_seed(self.same())?;
-            // What was read below took its own steps off again.
-            let Some(Step::Key(key)) = self.path.pop() else { continue };
-            if map.contains_key(&key) && !self.note(&key, line) {
-                return Err(A::Error::custom("more keys are there twice than can be named"));
+            // Nested values have removed their own segments.
+            let Some(PathSegment::Key(key)) = self.path.pop() else { continue };
+            if map.contains_key(&key) && !self.add_duplicate(&key, line) {
+                return Err(A::Error::custom("too many duplicate keys to report"));
             }
             map.insert(key, value);
         }
@@ -397,13 +399,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_doubled_keys_is_bounded_however_long_the_way_to_them() {
+    fn messages_about_duplicate_keys_are_bounded_however_long_their_paths() {
         let doubled = vec!["\"a\":1"; 900].join(",");
         let few = read(format!("{{\"k\": {{{doubled}}}}}").as_bytes(), Format::Json).unwrap();
         assert_eq!(few.duplicates.len(), 899);
         let body = format!("{{\"{}\": {{{doubled}}}}}", "k".repeat(1 << 20));
-        let said = read(body.as_bytes(), Format::Json).unwrap_err();
-        assert!(said.starts_with("more keys are there twice than can be named"), "{said}");
+        let message = read(body.as_bytes(), Format::Json).unwrap_err();
+        assert!(message.starts_with("too many duplicate keys to report"), "{message}");
     }
 
     #[test]
@@ -414,13 +416,13 @@ mod tests {
     }
 
     #[test]
-    fn json_in_a_body_of_yaml_is_read_and_what_is_odd_about_it_is_said_in_the_words_of_yaml() {
+    fn json_in_a_yaml_body_is_read_and_its_problems_are_reported_as_yaml() {
         let decoded = read(b"{\"spec\": {\n\"a\": 1, \"a\": 2}}", Format::Yaml).unwrap();
         assert_eq!((decoded.value, decoded.duplicates.len()), (json!({"spec": {"a": 2}}), 1));
         assert_eq!(decoded.duplicates, ["line 2: key \"a\" already set in map"]);
         assert_eq!(read(b"{a: 1}", Format::Yaml).unwrap().value, json!({"a": 1}));
-        let said = read(b"{\"a\": ", Format::Yaml).unwrap_err();
-        assert!(said.starts_with("yaml: "), "{said}");
+        let message = read(b"{\"a\": ", Format::Yaml).unwrap_err();
+        assert!(message.starts_with("yaml: "), "{message}");
     }
 
     #[test]
@@ -460,7 +462,7 @@ mod tests {
         #[test]
         fn json_is_what_yaml_reads_in_it(key in "[ -~]{0,8}", text in "\\PC{0,12}", n: i64, is: bool) {
             let body = json!({key: [text, n, is, null, {}, []], "n": {"x": text}}).to_string();
-            let seed = Noting { path: &mut Vec::new(), duplicates: &mut Vec::new(), has_lines: true };
+            let seed = DuplicateKeyVisitor { path: &mut Vec::new(), duplicates: &mut Vec::new(), has_lines: true };
             prop_assert_eq!(json_in_yaml(body.as_bytes()), Some(yaml(body.as_bytes(), seed).unwrap()));
         }
 

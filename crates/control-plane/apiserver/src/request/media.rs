@@ -1,6 +1,6 @@
-//! Which representation a client takes and which one it sends.
+//! Content negotiation: the format that a client accepts and the format of its body.
 //!
-//! JSON and YAML are spoken here. Protobuf is read, because clients that send it do not try again with JSON, but never
+//! JSON and YAML are read and written. Protobuf is read, because clients that send it do not retry with JSON, but never
 //! written. CBOR is refused in the way that makes clients fall back to JSON.
 
 use http::HeaderMap;
@@ -8,13 +8,13 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 
 use crate::response::status::Failure;
 
-/// What is said about the formats that the server has for all kinds.
-pub const OFFERED: &str = "application/json, application/yaml";
+/// The media types of responses, for messages.
+pub const RESPONSE_MEDIA_TYPES: &str = "application/json, application/yaml";
 
-/// What is said about the formats that a body may have.
-const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The media types of request bodies, for messages.
+const REQUEST_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The text form of an answer.
+/// The serialisation of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`.
@@ -23,7 +23,7 @@ pub enum Format {
     Yaml,
 }
 
-/// What an object is turned into before it is written.
+/// The representation of an object in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The object as it is.
@@ -36,34 +36,32 @@ pub enum Shape {
     MetadataList,
 }
 
-/// What the client wants to read.
+/// The result of content negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
-    /// The text form.
+pub struct NegotiatedFormat {
     pub format: Format,
-    /// What objects are turned into.
     pub shape: Shape,
-    /// Whether aggregated discovery is understood.
+    /// Whether aggregated discovery is accepted.
     pub aggregated: bool,
-    /// Whether the older version of tables and metadata is meant.
+    /// Whether `v1beta1` of tables and metadata is requested.
     pub is_beta: bool,
 }
 
-/// Whether a client likes one of these types better than what the server has for everything.
-pub fn chooses(headers: &HeaderMap, types: &[&str]) -> Result<bool, Failure> {
+/// Whether the client prefers one of these types to the formats that the server has for everything.
+pub fn prefers(headers: &HeaderMap, types: &[&str]) -> Result<bool, Failure> {
     let ranges = ranges(headers);
     let best = ranges.iter().find(|range| types.contains(&range.media) || range.accepted(false).is_some());
     match best {
         Some(range) => Ok(types.contains(&range.media)),
-        None => Accepted::choose(headers, false).map(|_| false),
+        None => NegotiatedFormat::choose(headers, false).map(|_| false),
     }
 }
 
-/// What a client accepts, the best first.
+/// The accepted media ranges, the preferred first.
 fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
     let mut ranges = Vec::new();
     for value in headers.get_all(ACCEPT) {
-        // A header that is no text names no format that we know.
+        // A header that is not text names no known format.
         ranges.extend(value.to_str().unwrap_or_default().split(',').filter_map(Range::parse));
     }
     // Equal weights keep the client's order.
@@ -71,30 +69,33 @@ fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
     ranges
 }
 
-impl Accepted {
-    /// The version of tables and of metadata alone.
+impl NegotiatedFormat {
+    /// The API version of tables and partial metadata.
     pub fn meta_version(&self) -> &'static str {
         if self.is_beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
     }
 
     /// Plain JSON.
-    pub const JSON: Accepted =
-        Accepted { format: Format::Json, shape: Shape::Whole, aggregated: false, is_beta: false };
+    pub const JSON: NegotiatedFormat =
+        NegotiatedFormat { format: Format::Json, shape: Shape::Whole, aggregated: false, is_beta: false };
 
-    /// Chooses among what the client accepts. `shapes` says whether objects can be turned into something here.
-    pub fn choose(headers: &HeaderMap, shapes: bool) -> Result<Accepted, Failure> {
+    /// Chooses from the accepted media types. `shapes`: whether tables and partial metadata are available here.
+    pub fn choose(headers: &HeaderMap, shapes: bool) -> Result<NegotiatedFormat, Failure> {
         let ranges = ranges(headers);
         if ranges.is_empty() {
-            return Ok(Accepted::JSON);
+            return Ok(NegotiatedFormat::JSON);
         }
         if let Some(accepted) = ranges.iter().find_map(|range| range.accepted(shapes)) {
             return Ok(accepted);
         }
         if ranges.iter().any(|range| range.format().is_some()) {
-            return Err(Failure::not_acceptable(format!("only the following media types are accepted: {OFFERED}")));
+            return Err(Failure::not_acceptable(format!(
+                "only the following media types are accepted: {RESPONSE_MEDIA_TYPES}"
+            )));
         }
-        let mut failure =
-            Failure::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"));
+        let mut failure = Failure::not_acceptable(format!(
+            "406: Not Acceptable\n\nAvailable representations: {RESPONSE_MEDIA_TYPES}"
+        ));
         failure.details = Some(Box::default());
         Err(failure)
     }
@@ -109,18 +110,18 @@ impl Format {
         }
     }
 
-    /// The format of a request's body. Nothing said means JSON.
+    /// The format of a request's body; JSON without a content type.
     pub fn of_body(headers: &HeaderMap) -> Result<BodyFormat, Failure> {
         match media_type(headers).as_deref() {
             None | Some("" | "application/json") => Ok(BodyFormat::Json),
             Some("application/yaml") => Ok(BodyFormat::Yaml),
             Some("application/vnd.kubernetes.protobuf") => Ok(BodyFormat::Protobuf),
-            Some(_) => Err(Failure::unsupported_media_type(READ)),
+            Some(_) => Err(Failure::unsupported_media_type(REQUEST_MEDIA_TYPES)),
         }
     }
 }
 
-/// How a request's body is written.
+/// The format of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFormat {
     /// `application/json`.
@@ -140,7 +141,7 @@ impl From<Format> for BodyFormat {
     }
 }
 
-/// How a patch is written.
+/// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// RFC 6902.
@@ -200,15 +201,15 @@ impl<'h> Range<'h> {
         self.parameters.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     }
 
-    fn accepted(&self, shapes: bool) -> Option<Accepted> {
+    fn accepted(&self, shapes: bool) -> Option<NegotiatedFormat> {
         let format = self.format()?;
         let (group, version) = (self.parameter("g"), self.parameter("v"));
-        let plain = Accepted { format, shape: Shape::Whole, aggregated: false, is_beta: false };
+        let plain = NegotiatedFormat { format, shape: Shape::Whole, aggregated: false, is_beta: false };
         match self.parameter("as") {
             None => Some(plain),
             Some("APIGroupDiscoveryList") => {
                 let known = group == Some("apidiscovery.k8s.io") && version == Some("v2");
-                known.then_some(Accepted { aggregated: true, ..plain })
+                known.then_some(NegotiatedFormat { aggregated: true, ..plain })
             }
             Some(word) => {
                 let known = shapes && group == Some("meta.k8s.io") && matches!(version, Some("v1" | "v1beta1"));
@@ -218,7 +219,7 @@ impl<'h> Range<'h> {
                     "PartialObjectMetadataList" => Shape::MetadataList,
                     _ => return None,
                 };
-                known.then_some(Accepted { shape, is_beta: version == Some("v1beta1"), ..plain })
+                known.then_some(NegotiatedFormat { shape, is_beta: version == Some("v1beta1"), ..plain })
             }
         }
     }
@@ -242,7 +243,7 @@ mod tests {
     #[case("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Format::Json, Shape::Table)]
     #[case("application/cbor;as=Table;v=v1;g=meta.k8s.io,application/json", Format::Json, Shape::Whole)]
     fn best_format_that_we_have_is_chosen(#[case] header: &str, #[case] format: Format, #[case] shape: Shape) {
-        let accepted = Accepted::choose(&accept(header), true).unwrap();
+        let accepted = NegotiatedFormat::choose(&accept(header), true).unwrap();
         assert_eq!((accepted.format, accepted.shape), (format, shape));
     }
 
@@ -251,7 +252,7 @@ mod tests {
     #[case("application/vnd.kubernetes.protobuf")]
     #[case("application/json;as=Unknown;g=meta.k8s.io;v=v1")]
     fn client_that_takes_nothing_of_ours_gets_406(#[case] header: &str) {
-        assert_eq!(Accepted::choose(&accept(header), true).unwrap_err().code, 406);
+        assert_eq!(NegotiatedFormat::choose(&accept(header), true).unwrap_err().code, 406);
     }
 
     #[rstest]
@@ -262,7 +263,7 @@ mod tests {
     #[case("*/*", Some(false))]
     #[case("text/html", None)]
     fn special_type_is_chosen_where_it_is_liked_best(#[case] header: &str, #[case] wanted: Option<bool>) {
-        assert_eq!(chooses(&accept(header), &["a/pb"]).ok(), wanted);
+        assert_eq!(prefers(&accept(header), &["a/pb"]).ok(), wanted);
     }
 
     #[test]
@@ -276,7 +277,7 @@ mod tests {
         let media = "application/vnd.kubernetes.protobuf";
         let headers = [(CONTENT_TYPE, media.parse().unwrap())].into_iter().collect();
         assert_eq!(Format::of_body(&headers).unwrap(), BodyFormat::Protobuf);
-        assert_eq!(Accepted::choose(&accept(media), false).unwrap_err().code, 406);
+        assert_eq!(NegotiatedFormat::choose(&accept(media), false).unwrap_err().code, 406);
         assert_eq!(PatchKind::of_body(&headers).unwrap_err().code, 415);
     }
 

@@ -8,4 +8,4 @@ mod path;
 mod protobuf;
 
 pub use call::Call;
-pub use path::{ResourcePath, Target, Verb};
+pub use path::{RequestPath, ResourcePath, Verb};

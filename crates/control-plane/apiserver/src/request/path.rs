@@ -1,12 +1,12 @@
-//! What a request is about, read from its method and path alone.
+//! Request paths: the resource and the verb of a request, from its method and path alone.
 //!
-//! Resources appear at run time, so there is no table of routes: the path is taken apart into group, version,
-//! namespace, resource, name and subresource, and whether such a resource exists is asked later.
+//! Resources appear at run time, so there is no routing table: the path is split into group, version, namespace,
+//! resource, name and subresource, and the registry is asked later whether such a resource exists.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-/// What is done, in the words that access rules use.
+/// API verbs, as RBAC rules name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Read one object.
@@ -30,8 +30,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The word in access rules and discovery.
-    pub fn word(self) -> &'static str {
+    /// The name in RBAC rules and discovery.
+    pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",
             Verb::List => "list",
@@ -46,13 +46,13 @@ impl Verb {
     }
 }
 
-/// What a path stands for.
+/// A parsed request path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RequestPath {
     /// Something below `/api/VERSION` or `/apis/GROUP/VERSION`.
     Resource(ResourcePath),
-    /// Anything else: discovery, health, version, documents.
-    Other(String),
+    /// A non-resource path: discovery, health, version, OpenAPI.
+    NonResource(String),
 }
 
 /// The parts of a resource's path.
@@ -74,11 +74,10 @@ pub struct ResourcePath {
     pub is_watch_path: bool,
 }
 
-impl Target {
-    /// Takes a path apart.
-    pub fn parse(path: &str) -> Target {
-        let other = || Target::Other(path.to_owned());
-        // An escaped slash is a slash, as for the real server; an empty part stands for nothing.
+impl RequestPath {
+    pub fn parse(path: &str) -> RequestPath {
+        let other = || RequestPath::NonResource(path.to_owned());
+        // An escaped slash is a slash, as for the real server; empty parts are ignored.
         if path.contains("//") {
             return other();
         }
@@ -122,12 +121,12 @@ impl Target {
             resource.name.clone_from(name);
             resource.subresource = subresource.join("/");
         }
-        Target::Resource(resource)
+        RequestPath::Resource(resource)
     }
 }
 
 impl ResourcePath {
-    /// The verb of a method on this path. `is_watch` says whether the query asks to watch.
+    /// The verb of a method on this path. `is_watch`: the query has `watch`.
     pub fn verb(&self, method: &Method, is_watch: bool) -> Verb {
         let is_collection = self.name.is_empty();
         match *method {
@@ -146,8 +145,7 @@ impl ResourcePath {
     }
 }
 
-/// A part of a path with its escapes resolved. What is no UTF-8 afterwards can be no name either, so it is kept as
-/// it was written and found nowhere.
+/// A percent-decoded path. Invalid UTF-8 cannot be a name, so such a path is kept as it is and matches nothing.
 fn decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8().map_or_else(|_| part.to_owned(), Into::into)
 }
@@ -176,7 +174,7 @@ mod tests {
         #[case] name: &str,
         #[case] subresource: &str,
     ) {
-        let Target::Resource(found) = Target::parse(path) else { panic!("{path} is no resource") };
+        let RequestPath::Resource(found) = RequestPath::parse(path) else { panic!("{path} is no resource") };
         let ResourcePath { group: g, version: v, namespace: n, resource: r, name: o, subresource: s, .. } = found;
         assert_eq!((&*g, &*v, &*n, &*r, &*o, &*s), (group, version, namespace, resource, name, subresource));
     }
@@ -189,12 +187,14 @@ mod tests {
     #[case("/version")]
     #[case("/healthz/ping")]
     fn path_without_a_resource_is_something_else(#[case] path: &str) {
-        assert_eq!(Target::parse(path), Target::Other(path.to_owned()));
+        assert_eq!(RequestPath::parse(path), RequestPath::NonResource(path.to_owned()));
     }
 
     #[test]
     fn old_watch_path_watches_whatever_the_query_says() {
-        let Target::Resource(path) = Target::parse("/api/v1/watch/namespaces/a/configmaps/c") else { panic!() };
+        let RequestPath::Resource(path) = RequestPath::parse("/api/v1/watch/namespaces/a/configmaps/c") else {
+            panic!()
+        };
         assert_eq!(path.verb(&Method::GET, false), Verb::Watch);
         assert_eq!((&*path.namespace, &*path.resource, &*path.name), ("a", "configmaps", "c"));
     }
@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_path_is_taken_apart(path in "/?(api|apis|watch|namespaces|%|%zz|[a-z/%2F]{0,8}|/){0,9}") {
-            Target::parse(&path);
+            RequestPath::parse(&path);
         }
     }
 }

@@ -1,46 +1,47 @@
-//! A kind that a CustomResourceDefinition describes.
+//! Custom kinds: kinds that a CustomResourceDefinition defines.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, Verdict, names};
+use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, ValidationResult, names};
 use serde_json::{Value, json};
 
 use crate::object::meta::{FOREGROUND, ORPHAN};
 use crate::object::{self, Metadata, Object};
-use crate::resource::family::{Family, FormId};
-use crate::resource::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    ALL_VERBS, ObjectPart, READ_WRITE_VERBS, ScalePaths, SubresourceAction, isolate_status_from_creation,
+};
 use crate::resource::registry::version_order;
-use crate::resource::{Below, Origin, Resource, api_version};
+use crate::resource::version_set::{VersionIndex, VersionSet};
+use crate::resource::{Origin, Resource, ServedSubresource, api_version};
 use crate::response::table;
 
-const NAME: crate::resource::kind::Column = crate::resource::kind::Column::NAME;
-const AGE: crate::resource::kind::Column = crate::resource::kind::Column::AGE;
+const NAME: crate::resource::built_in_kind::TableColumn = crate::resource::built_in_kind::TableColumn::NAME;
+const AGE: crate::resource::built_in_kind::TableColumn = crate::resource::built_in_kind::TableColumn::AGE;
 
 /// One version of a definition.
-pub struct Custom {
-    /// All versions of the definition.
-    pub family: Arc<Family>,
-    /// Which of them this is.
-    pub form: FormId,
+pub struct CustomKind {
+    pub versions: Arc<VersionSet>,
+    /// The index of this version.
+    pub index: VersionIndex,
     has_status: bool,
     scale: Option<Scale>,
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
-    /// The schema as it was written, for who asks for documentation.
+    /// The schema as it was written, for OpenAPI documents.
     pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
-    /// Whether the definition is on its way out: its objects go too, and no new ones come.
+    /// Whether the definition is being deleted: its objects are deleted, and no new ones are accepted.
     pub is_terminating: bool,
-    /// What everybody who uses this version is told.
-    pub warning: Option<String>,
+    /// Warning for all requests of this version.
+    pub deprecation_warning: Option<String>,
 }
 
-impl Custom {
+impl CustomKind {
     /// Reads one version of a definition's `spec`.
-    fn read(version: &Value, family: Arc<Family>, form: FormId, history_begins: u64) -> Custom {
+    fn read(version: &Value, versions: Arc<VersionSet>, index: VersionIndex, history_begins: u64) -> CustomKind {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
         let list = |key: &str| version.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let columns = list("additionalPrinterColumns").iter().filter_map(Column::of).collect();
@@ -48,9 +49,9 @@ impl Custom {
             let path = field.get("jsonPath")?.as_str()?;
             Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path).ok()?))
         });
-        Custom {
-            family,
-            form,
+        CustomKind {
+            versions,
+            index,
             has_status: version.pointer("/subresources/status").is_some(),
             scale: version.pointer("/subresources/scale").and_then(Scale::of),
             columns,
@@ -58,40 +59,44 @@ impl Custom {
             published: schema.clone(),
             history_begins,
             is_terminating: false,
-            warning: None,
+            deprecation_warning: None,
         }
     }
 
-    /// Its schema.
     pub fn schema(&self) -> Schema<'_> {
-        self.family.schema(self.form)
+        self.versions.schema(self.index)
     }
 
-    /// Whether it reports in a subresource.
+    /// Whether it has the status subresource.
     pub fn has_status(&self) -> bool {
         self.has_status
     }
 
-    /// How it is scaled.
+    /// The scale subresource.
     pub fn scale(&self) -> Option<&Scale> {
         self.scale.as_ref()
     }
 
-    /// What lives below its objects.
-    pub fn below(&self, resource: &Resource) -> Vec<Below> {
+    pub fn subresources(&self, resource: &Resource) -> Vec<ServedSubresource> {
         let own = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        let status = Below { name: "status", kind: own, is_foreign: false, verbs: PART_VERBS, deed: Deed::Part };
-        let scale = self.scale.as_ref().map(|scale| Below {
+        let status = ServedSubresource {
+            name: "status",
+            kind: own,
+            is_foreign: false,
+            verbs: READ_WRITE_VERBS,
+            action: SubresourceAction::ReadWrite,
+        };
+        let scale = self.scale.as_ref().map(|scale| ServedSubresource {
             name: "scale",
             kind: ("autoscaling".into(), "v1".into(), "Scale".into()),
             is_foreign: true,
-            verbs: PART_VERBS,
-            deed: Deed::Scale(Replicas::of_custom(scale)),
+            verbs: READ_WRITE_VERBS,
+            action: SubresourceAction::Scale(ScalePaths::of_custom(scale)),
         });
         self.has_status.then_some(status).into_iter().chain(scale).collect()
     }
 
-    /// The value of a field that selectors may name.
+    /// The value of a selectable field.
     pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
         let (_, path) = self.selectable.iter().find(|(field, _)| field == label)?;
         let object = Value::Object(object.clone());
@@ -103,25 +108,31 @@ impl Custom {
         })
     }
 
-    /// The fields that selectors may name.
+    /// The names of the selectable fields.
     pub fn selectable_labels(&self) -> Vec<&str> {
         self.selectable.iter().map(|(field, _)| field.as_str()).collect()
     }
 
-    /// What is wrong with an object, its metadata included.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Verdict {
+    /// Validates an object. `metadata` has the problems of its metadata.
+    pub fn validate(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        part: ObjectPart,
+        metadata: Vec<Cause>,
+    ) -> ValidationResult {
         let value = Value::Object(object.clone());
         let old = old.map(|old| Value::Object(old.clone()));
-        let judge = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
+        let validator = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
         match (part, &old) {
-            (Part::Status, Some(old)) => judge.status_mistakes(&value, old, metadata),
-            _ => judge.mistakes(&value, old.as_ref(), metadata),
+            (ObjectPart::Status, Some(old)) => validator.status_mistakes(&value, old, metadata),
+            _ => validator.mistakes(&value, old.as_ref(), metadata),
         }
     }
 
-    /// What whoever wrote an object should know about its new finalizers.
-    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
-        if part == Part::Status {
+    /// Warnings about the new finalizers of an object.
+    pub fn warnings(&self, object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<String> {
+        if part == ObjectPart::Status {
             return Vec::new();
         }
         let known: BTreeSet<&str> = old.into_iter().flat_map(Metadata::finalizers).collect();
@@ -141,13 +152,13 @@ impl Custom {
         said
     }
 
-    /// Brings an object into the state in which this write may leave it.
-    pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
+    /// Drops changes that this write may not make.
+    pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: ObjectPart) {
         if self.has_status {
-            keep_parts_apart_from_the_start(object, old, part);
+            isolate_status_from_creation(object, old, part);
         }
-        // A report changes nothing of what users say about the object.
-        if let (Part::Status, Some(old)) = (part, old) {
+        // A write to the status cannot change the metadata.
+        if let (ObjectPart::Status, Some(old)) = (part, old) {
             let mut kept = old.metadata().clone();
             for key in ["managedFields", "resourceVersion"] {
                 match object.metadata().get(key) {
@@ -159,8 +170,7 @@ impl Custom {
         }
     }
 
-    /// Fills in what the client left out. Nulls that mean nothing are dropped, unless they were applied: then they are
-    /// values, and wrong ones.
+    /// Sets default values. Nulls are dropped, except in an applied configuration, where they are invalid values.
     pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         let mut value = Value::Object(std::mem::take(object));
         match is_applied {
@@ -176,7 +186,7 @@ impl Custom {
     pub fn columns(&self) -> Vec<Value> {
         let name = table::column(&NAME);
         if self.columns.is_empty() {
-            return vec![name, table::column(&crate::resource::kind::Column { kind: "date", ..AGE })];
+            return vec![name, table::column(&crate::resource::built_in_kind::TableColumn { kind: "date", ..AGE })];
         }
         let own = self.columns.iter().map(|column| {
             json!({
@@ -199,13 +209,13 @@ impl Custom {
     }
 }
 
-/// The resources of a definition: one for each version that is served. `written` is the definition's revision, `before`
-/// its family until now.
+/// The resources of a definition: one for each served version. `written` is the definition's revision, `before` its
+/// previous versions.
 pub fn resources(
     definition: &Object,
     history_begins: u64,
     written: u64,
-    before: Option<&Family>,
+    before: Option<&VersionSet>,
 ) -> Vec<Arc<Resource>> {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -220,13 +230,13 @@ pub fn resources(
     let kind = text("/names/kind");
     let prefix =
         |version: &str| -> Box<[u8]> { object::prefix(&api_version(group, version), kind).into_bytes().into() };
-    let family = Arc::new(Family::read(spec, definition.generation(), written, before));
+    let version_set = Arc::new(VersionSet::read(spec, definition.generation(), written, before));
     let served = versions.iter().enumerate().filter(|(_, version)| is(version, "served"));
     served
         .map(|(at, version)| {
             let version_name = name(version);
-            let mut custom = Custom::read(version, family.clone(), family.form(at), history_begins);
-            custom.warning = deprecation(spec, version);
+            let mut custom = CustomKind::read(version, version_set.clone(), version_set.index(at), history_begins);
+            custom.deprecation_warning = deprecation(spec, version);
             custom.is_terminating = definition.is_deleting();
             Arc::new(Resource {
                 group: group.into(),
@@ -258,7 +268,7 @@ pub fn stored_resource(definition: &Object) -> Option<Arc<Resource>> {
     resources(&definition, 0, 0, None).into_iter().find(|resource| resource.is_stored_version())
 }
 
-/// What users of a version are told that will not be there for ever.
+/// The warning of a deprecated version.
 fn deprecation(spec: &Value, version: &Value) -> Option<String> {
     let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
     if !is(version, "deprecated") {

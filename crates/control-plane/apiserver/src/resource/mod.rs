@@ -1,86 +1,82 @@
-//! A resource that is served: one version of a kind, built in or defined by a user.
+//! Served resources: one version of a kind, built in or defined by a user.
 
+pub mod built_in_kind;
 pub mod custom;
-pub mod family;
-pub mod kind;
 pub mod registry;
+pub mod version_set;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Schema, Verdict, names};
+use seaworthy_schema::{Cause, Schema, ValidationResult, names};
 use seaworthy_store::Record;
 use serde_json::Value;
 
 use crate::builtin::schemas;
 use crate::object::{self, Encoded, Metadata, Object};
 use crate::request::Verb;
-use crate::resource::custom::Custom;
-use crate::resource::kind::{Deed, Generation, KeptAs, Kind, Part, Review, Ways};
-use crate::response::status::Named;
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, Review, StoredAs, SubresourceAction,
+};
+use crate::resource::custom::CustomKind;
+use crate::response::status::GroupResource;
 
 /// One version of a kind.
 pub struct Resource {
     /// The API group, empty for the core group.
     pub group: Arc<str>,
-    /// The version.
     pub version: Arc<str>,
-    /// The name in paths.
+    /// The plural name, in paths.
     pub plural: Arc<str>,
-    /// The name for one.
     pub singular: Arc<str>,
-    /// The name in manifests.
+    /// The name in manifests, `kind`.
     pub kind: Arc<str>,
-    /// The name of lists in answers.
+    /// The kind of lists.
     pub list_kind: Arc<str>,
-    /// Whether its objects live in namespaces.
     pub is_namespaced: bool,
-    /// What people type.
+    /// Short names for kubectl.
     pub short_names: Vec<Arc<str>>,
     /// `all` and its like.
     pub categories: Vec<Arc<str>>,
-    /// What can be done.
+    /// The supported verbs.
     pub verbs: &'static [Verb],
-    /// Where the store keeps its objects. All versions of a kind share it.
+    /// The resource name in the store. All versions of a kind share it.
     pub storage: Arc<str>,
-    /// What `apiVersion` says in objects of this version.
+    /// `apiVersion` of its objects.
     pub api_version: Arc<str>,
-    /// What objects of this version begin with.
+    /// The first bytes of stored objects in this version.
     pub prefix: Box<[u8]>,
-    /// Whose idea it was.
     pub origin: Origin,
 }
 
-/// Where a resource comes from.
+/// The origin of a resource.
 pub enum Origin {
-    /// The server knows it.
-    BuiltIn(&'static Kind),
-    /// A CustomResourceDefinition says so.
-    Custom(Arc<Custom>),
+    /// A built-in kind.
+    BuiltIn(&'static BuiltInKind),
+    /// A kind of a CustomResourceDefinition.
+    Custom(Arc<CustomKind>),
 }
 
-/// Something below an object, as discovery shows it.
+/// A subresource, resolved for one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Below {
-    /// Its name in the path.
+pub struct ServedSubresource {
     pub name: &'static str,
     /// Group, version and kind of what is sent and answered.
     pub kind: (Arc<str>, Arc<str>, Arc<str>),
-    /// Whether that is not the parent's own.
+    /// Whether that is not the parent's kind.
     pub is_foreign: bool,
-    /// What can be done.
+    /// The supported verbs.
     pub verbs: &'static [Verb],
-    /// What it does.
-    pub deed: Deed,
+    pub action: SubresourceAction,
 }
 
 impl Resource {
     /// The resource of a built-in kind.
-    pub fn built_in(kind: &'static Kind) -> Resource {
-        let kept = kind.kept_as.map_or(kind, |kept_as| kept_as.kind);
+    pub fn built_in(kind: &'static BuiltInKind) -> Resource {
+        let kept = kind.stored_as.map_or(kind, |stored_as| stored_as.kind);
         let group = if kept.group.is_empty() { "core" } else { kept.group };
-        let prefix = |kind: &Kind| -> Box<[u8]> {
+        let prefix = |kind: &BuiltInKind| -> Box<[u8]> {
             object::prefix(&api_version(kind.group, kind.version), kind.kind).into_bytes().into()
         };
         Resource {
@@ -101,31 +97,37 @@ impl Resource {
         }
     }
 
-    /// Whether users defined it.
+    /// Whether it is defined by a CustomResourceDefinition.
     pub fn is_custom(&self) -> bool {
         matches!(self.origin, Origin::Custom(_))
     }
 
-    /// How messages name the resource.
-    pub fn named(&self) -> Named<'_> {
-        Named { group: &self.group, word: &self.plural }
+    /// Group and plural name, for messages.
+    pub fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource { group: &self.group, resource: &self.plural }
     }
 
-    /// How messages name the kind.
-    pub fn named_kind(&self) -> Named<'_> {
-        // A kind that is stored as another one is judged as that one.
-        Named { group: self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group), word: &self.kind }
-    }
-
-    /// How it behaves.
-    pub fn ways(&self) -> Ways {
-        match &self.origin {
-            Origin::BuiltIn(kind) => kind.ways,
-            Origin::Custom(_) => Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
+    /// Group and kind, for messages.
+    pub fn group_kind(&self) -> GroupResource<'_> {
+        // A kind that is stored as another one has the group of that one in messages.
+        GroupResource {
+            group: self.stored_as().map_or(&self.group, |stored_as| stored_as.kind.group),
+            resource: &self.kind,
         }
     }
 
-    /// The revision before which it did not exist: nobody can have seen anything of it then.
+    pub fn behaviour(&self) -> KindBehaviour {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.behaviour,
+            Origin::Custom(_) => KindBehaviour {
+                updates_unconditionally: false,
+                generation: GenerationPolicy::SpecChanges,
+                ..KindBehaviour::PLAIN
+            },
+        }
+    }
+
+    /// The revision that created it: watches cannot start before it.
     pub fn history_begins(&self) -> u64 {
         match &self.origin {
             Origin::BuiltIn(_) => 0,
@@ -133,7 +135,7 @@ impl Resource {
         }
     }
 
-    /// Whether its definition is on its way out.
+    /// Whether its definition is being deleted.
     pub fn is_terminating(&self) -> bool {
         matches!(&self.origin, Origin::Custom(custom) if custom.is_terminating)
     }
@@ -141,12 +143,11 @@ impl Resource {
     /// Whether it is the version in which objects are stored.
     pub fn is_stored_version(&self) -> bool {
         match &self.origin {
-            Origin::BuiltIn(kind) => kind.kept_as.is_none(),
-            Origin::Custom(custom) => custom.family.is_stored(custom.form),
+            Origin::BuiltIn(kind) => kind.stored_as.is_none(),
+            Origin::Custom(custom) => custom.versions.is_stored(custom.index),
         }
     }
 
-    /// Its schema.
     pub fn schema(&self) -> Option<Schema<'_>> {
         match &self.origin {
             Origin::BuiltIn(kind) => schemas::of(kind),
@@ -154,26 +155,31 @@ impl Resource {
         }
     }
 
-    /// What lives below its objects.
-    pub fn below(&self) -> Vec<Below> {
+    pub fn subresources(&self) -> Vec<ServedSubresource> {
         match &self.origin {
-            Origin::BuiltIn(kind) => kind.subresources.iter().map(|below| self.known(below)).collect(),
-            Origin::Custom(custom) => custom.below(self),
+            Origin::BuiltIn(kind) => kind.subresources.iter().map(|subresource| self.resolve(subresource)).collect(),
+            Origin::Custom(custom) => custom.subresources(self),
         }
     }
 
-    fn known(&self, below: &crate::resource::kind::Subresource) -> Below {
-        let (group, version, kind) = below.kind;
+    fn resolve(&self, subresource: &crate::resource::built_in_kind::Subresource) -> ServedSubresource {
+        let (group, version, kind) = subresource.kind;
         let is_foreign = !kind.is_empty();
         let kind = match is_foreign {
             true => (group.into(), version.into(), kind.into()),
             false => (self.group.clone(), self.version.clone(), self.kind.clone()),
         };
         let is_foreign = is_foreign && !group.is_empty();
-        Below { name: below.name, kind, is_foreign, verbs: below.verbs, deed: below.deed.clone() }
+        ServedSubresource {
+            name: subresource.name,
+            kind,
+            is_foreign,
+            verbs: subresource.verbs,
+            action: subresource.action.clone(),
+        }
     }
 
-    /// What its names look like; the answer is what is wrong.
+    /// Validates a name; returns the problems.
     pub fn name_problems(&self, name: &str) -> Vec<String> {
         match &self.origin {
             Origin::BuiltIn(kind) => (kind.name_rule)(name),
@@ -181,7 +187,7 @@ impl Resource {
         }
     }
 
-    /// The value of a field that selectors may name; none if they may not.
+    /// The value of a selectable field; none if it is not selectable.
     pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
         match label {
             "metadata.name" => return Some(object.name().to_owned()),
@@ -196,7 +202,7 @@ impl Resource {
         }
     }
 
-    /// The fields that selectors may name beside name and namespace.
+    /// The names of the selectable fields beside name and namespace.
     pub fn selectable_labels(&self) -> Vec<&str> {
         match &self.origin {
             Origin::BuiltIn(kind) => kind.selectable.iter().map(|field| field.label).collect(),
@@ -204,27 +210,33 @@ impl Resource {
         }
     }
 
-    /// The rules of the kind, beside what is wrong with the object's metadata.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Verdict {
+    /// Validates an object. `metadata` has the problems of its metadata.
+    pub fn validate(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        part: ObjectPart,
+        mut metadata: Vec<Cause>,
+    ) -> ValidationResult {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 metadata.extend((kind.validate)(object, old, part));
-                Verdict { mistakes: metadata, warnings: Vec::new() }
+                ValidationResult { mistakes: metadata, warnings: Vec::new() }
             }
-            Origin::Custom(custom) => custom.judge(object, old, part, metadata),
+            Origin::Custom(custom) => custom.validate(object, old, part, metadata),
         }
     }
 
-    /// What whoever wrote an object that breaks no rule should know all the same.
-    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+    /// Warnings for the author of a valid object.
+    pub fn warnings(&self, object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<String> {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.advice)(object, old, part),
-            Origin::Custom(custom) => custom.advice(object, old, part),
+            Origin::BuiltIn(kind) => (kind.warnings)(object, old, part),
+            Origin::Custom(custom) => custom.warnings(object, old, part),
         }
     }
 
-    /// Whether a top-level field is part of what users want, and not of what is reported.
-    pub fn is_wish(&self, key: &str) -> bool {
+    /// Whether a top-level field is desired state, not status.
+    pub fn is_desired_state(&self, key: &str) -> bool {
         match key {
             "metadata" | "kind" | "apiVersion" => false,
             "status" => matches!(&self.origin, Origin::Custom(custom) if !custom.has_status()),
@@ -232,8 +244,8 @@ impl Resource {
         }
     }
 
-    /// Brings an object into the state in which this write may leave it.
-    pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
+    /// Drops changes that this write may not make.
+    pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: ObjectPart) {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 (kind.prepare)(object, old, part);
@@ -243,7 +255,7 @@ impl Resource {
         }
     }
 
-    /// Fills in what the client left out, in an object that was sent or in one that an apply made.
+    /// Sets default values. `is_applied`: the object is the result of an apply.
     pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         match &self.origin {
             Origin::BuiltIn(kind) => {
@@ -254,15 +266,15 @@ impl Resource {
         }
     }
 
-    /// What everybody who uses it is told.
-    pub fn warning(&self) -> Option<&str> {
+    /// Warning for all requests.
+    pub fn deprecation_warning(&self) -> Option<&str> {
         match &self.origin {
-            Origin::BuiltIn(kind) => Some(kind.warning).filter(|warning| !warning.is_empty()),
-            Origin::Custom(custom) => custom.warning.as_deref(),
+            Origin::BuiltIn(kind) => Some(kind.deprecation_warning).filter(|text| !text.is_empty()),
+            Origin::Custom(custom) => custom.deprecation_warning.as_deref(),
         }
     }
 
-    /// For a kind that is answered and never stored: how.
+    /// For a review kind: computes the answer.
     pub fn review(&self) -> Option<Review> {
         match &self.origin {
             Origin::BuiltIn(kind) => kind.review,
@@ -270,49 +282,49 @@ impl Resource {
         }
     }
 
-    /// An object of this resource as the store keeps it.
+    /// Encodes an object for the store.
     pub fn encode(&self, object: &Object) -> Encoded {
-        match self.kept_as() {
-            Some(kept_as) => {
-                let version = api_version(kept_as.kind.group, kept_as.kind.version);
-                object::encode(&kept_as.kept(object, &version))
+        match self.stored_as() {
+            Some(stored_as) => {
+                let version = api_version(stored_as.kind.group, stored_as.kind.version);
+                object::encode(&stored_as.to_stored(object, &version))
             }
             None => match &self.origin {
-                Origin::Custom(custom) if !custom.family.is_stored(custom.form) => {
-                    object::encode(&custom.family.kept(object.clone()))
+                Origin::Custom(custom) if !custom.versions.is_stored(custom.index) => {
+                    object::encode(&custom.versions.to_stored(object.clone()))
                 }
                 _ => object::encode(object),
             },
         }
     }
 
-    /// Whether a stored object is what readers in this version get, as it is.
-    pub fn is_ready(&self, body: &Bytes) -> bool {
+    /// Whether a stored object is served in this version byte for byte.
+    pub fn is_served_as_stored(&self, body: &Bytes) -> bool {
         match &self.origin {
             Origin::BuiltIn(_) => body.starts_with(&self.prefix),
-            Origin::Custom(custom) => custom.family.is_ready(custom.form, body),
+            Origin::Custom(custom) => custom.versions.is_served_as_stored(custom.index, body),
         }
     }
 
-    /// An object as it reads once it is stored: in another version than its own it may lose fields.
+    /// An object as it is served after being stored: storage in another version may drop fields.
     pub fn as_if_stored(&self, object: Object) -> Object {
         match &self.origin {
-            Origin::Custom(custom) if !custom.family.is_stored(custom.form) => {
-                custom.family.shown(custom.form, custom.family.kept(object))
+            Origin::Custom(custom) if !custom.versions.is_stored(custom.index) => {
+                custom.versions.to_served(custom.index, custom.versions.to_stored(object))
             }
             _ => object,
         }
     }
 
-    /// Whether storing an object changes nothing; none if the comparison of what is served says so too, because it is
-    /// what is stored.
+    /// Whether storing an object changes nothing; none if a comparison in the served version is sufficient, because the
+    /// object is stored in that version.
     pub fn is_stored_already(&self, object: &Object, stored: &Record) -> Option<bool> {
         let Origin::Custom(custom) = &self.origin else { return None };
         let stored = stored.body();
-        if custom.family.is_stored(custom.form) && self.is_ready(&stored) {
+        if custom.versions.is_stored(custom.index) && self.is_served_as_stored(&stored) {
             return None;
         }
-        let mut next = custom.family.kept(object.clone());
+        let mut next = custom.versions.to_stored(object.clone());
         let mut stored: Object = serde_json::from_slice(&stored).unwrap_or_default();
         for object in [&mut next, &mut stored] {
             object.metadata_mut().remove("resourceVersion");
@@ -320,34 +332,34 @@ impl Resource {
         Some(next == stored)
     }
 
-    /// For a kind whose objects are those of another one under other names.
-    pub fn kept_as(&self) -> Option<&'static KeptAs> {
+    /// For a kind whose objects are stored as another kind.
+    pub fn stored_as(&self) -> Option<&'static StoredAs> {
         match &self.origin {
-            Origin::BuiltIn(kind) => kind.kept_as,
+            Origin::BuiltIn(kind) => kind.stored_as,
             Origin::Custom(_) => None,
         }
     }
 
-    /// What a kind does to an object whose deletion begins, beside marking it.
+    /// Changes an object when its deletion begins, beside the deletion time.
     pub fn begin_deletion(&self, object: &mut Object) {
         if let Origin::BuiltIn(kind) = &self.origin {
             (kind.begin_deletion)(object);
         }
     }
 
-    /// The seconds that an object needs to wind up; none if there is nothing to wind up.
-    pub fn winding_up(&self, object: &Object) -> Option<i64> {
+    /// The default grace period in seconds; none if the object is deleted at once.
+    pub fn default_grace_seconds(&self, object: &Object) -> Option<i64> {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.winding_up)(object),
+            Origin::BuiltIn(kind) => (kind.default_grace_seconds)(object),
             Origin::Custom(_) => None,
         }
     }
 
-    /// Whether nothing holds an object that is on its way out.
-    pub fn may_go(&self, object: &Object) -> bool {
-        let is_held = matches!(&self.origin, Origin::BuiltIn(kind) if (kind.is_held)(object));
+    /// Whether a deleted object can be removed: no finalizers, no grace period left.
+    pub fn is_removable(&self, object: &Object) -> bool {
+        let blocks_deletion = matches!(&self.origin, Origin::BuiltIn(kind) if (kind.blocks_deletion)(object));
         let has_time = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
-        object.finalizers().next().is_none() && !is_held && !has_time
+        object.finalizers().next().is_none() && !blocks_deletion && !has_time
     }
 
     /// The columns of its table.

@@ -1,4 +1,4 @@
-//! Every resource that is served, by its place in the URL space.
+//! Registry of served resources, by group, version and plural name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -8,31 +8,31 @@ use bytes::Bytes;
 use crate::builtin::KINDS;
 use crate::discovery::openapi;
 use crate::object::Object;
-use crate::resource::family::Family;
+use crate::resource::version_set::VersionSet;
 use crate::resource::{Origin, Resource};
 
-/// All resources. Never changed: a new definition makes a new registry, and requests under way keep theirs.
+/// All served resources. Immutable: a changed definition creates a new registry, and running requests keep theirs.
 #[derive(Default)]
 pub struct Registry {
-    by_place: HashMap<Place, Arc<Resource>>,
-    /// By `apiVersion`, then by kind: owners of objects are named so.
+    by_resource: HashMap<GroupVersionResource, Arc<Resource>>,
+    /// By `apiVersion`, then by kind, as owner references name them.
     by_kind: HashMap<Arc<str>, HashMap<Arc<str>, Arc<Resource>>>,
-    /// All resources whose objects are stored there, the best version first.
+    /// All resources with the same storage, the preferred version first.
     by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
     groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
-    /// The list of OpenAPI documents. It has a hash of each, so making it means making all of them.
+    /// The index of OpenAPI documents. It has a hash of each, so building it means building all of them.
     openapi_index: OnceLock<Bytes>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Place {
+struct GroupVersionResource {
     group: Arc<str>,
     version: Arc<str>,
     plural: Arc<str>,
 }
 
 impl Registry {
-    /// The built-in kinds and these.
+    /// The built-in kinds and these custom ones.
     pub fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Registry {
         let mut registry = Registry::default();
         let built_in = KINDS.iter().map(|kind| Arc::new(Resource::built_in(kind)));
@@ -50,29 +50,31 @@ impl Registry {
         if !versions.contains(&resource.version) {
             versions.push(resource.version.clone());
         }
-        let place =
-            Place { group: resource.group.clone(), version: resource.version.clone(), plural: resource.plural.clone() };
-        let sharing = self.by_storage.entry(resource.storage.clone()).or_default();
+        let key = GroupVersionResource {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            plural: resource.plural.clone(),
+        };
+        let versions = self.by_storage.entry(resource.storage.clone()).or_default();
         let order = version_order(&resource.version);
-        let at = sharing.iter().position(|other| version_order(&other.version) < order).unwrap_or(sharing.len());
-        sharing.insert(at, resource.clone());
+        let at = versions.iter().position(|other| version_order(&other.version) < order).unwrap_or(versions.len());
+        versions.insert(at, resource.clone());
         let kinds = self.by_kind.entry(resource.api_version.clone()).or_default();
         kinds.entry(resource.kind.clone()).or_insert_with(|| resource.clone());
-        self.by_place.insert(place, resource);
+        self.by_resource.insert(key, resource);
     }
 
-    /// The resource at a place.
+    /// The resource of a path.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        let place = Place { group: group.into(), version: version.into(), plural: plural.into() };
-        self.by_place.get(&place)
+        let key = GroupVersionResource { group: group.into(), version: version.into(), plural: plural.into() };
+        self.by_resource.get(&key)
     }
 
-    /// The resource of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.by_kind.get(api_version)?.get(kind)
     }
 
-    /// `/openapi/v3`, made once: every document has to be built for it, and each start of kubectl asks for it.
+    /// `/openapi/v3`, built once: it takes every document, and each start of kubectl requests it.
     pub fn openapi_index(&self) -> Bytes {
         self.openapi_index.get_or_init(|| openapi::index(self).to_string().into()).clone()
     }
@@ -89,50 +91,50 @@ impl Registry {
 
     /// The resources of one version of a group, by plural.
     pub fn resources(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
-        let all = self.by_place.values();
+        let all = self.by_resource.values();
         let mut found: Vec<_> =
             all.filter(|resource| *resource.group == *group && *resource.version == *version).collect();
         found.sort_by(|a, b| a.plural.cmp(&b.plural));
         found
     }
 
-    /// A resource whose objects are stored there: the best of its versions.
+    /// The resource of a storage, in its preferred version.
     pub fn of_storage(&self, storage: &str) -> Option<&Arc<Resource>> {
-        self.sharing(storage).first()
+        self.versions_in_storage(storage).first()
     }
 
-    /// All resources whose objects are stored there.
-    pub fn sharing(&self, storage: &str) -> &[Arc<Resource>] {
+    /// All resources of a storage: the versions of a kind.
+    pub fn versions_in_storage(&self, storage: &str) -> &[Arc<Resource>] {
         self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The fields by which objects that are stored there can be selected, in any version.
+    /// The selectable fields of a storage, in any version.
     pub fn selectable(&self, storage: &str) -> BTreeSet<&str> {
-        self.sharing(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
+        self.versions_in_storage(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
     }
 
-    /// Whether the server itself brings kinds of this group.
+    /// Whether the group has built-in kinds.
     pub fn has_built_in(&self, group: &str) -> bool {
-        self.by_place.values().any(|resource| *resource.group == *group && !resource.is_custom())
+        self.by_resource.values().any(|resource| *resource.group == *group && !resource.is_custom())
     }
 
-    /// The versions of a definition as they are now; none if it is not served.
-    pub fn family(&self, definition: &Object) -> Option<&Family> {
+    /// The present versions of a definition; none if it is not served.
+    pub fn version_set(&self, definition: &Object) -> Option<&VersionSet> {
         let spec = definition.get("spec")?;
         let storage = format!("{}/{}", spec.get("group")?.as_str()?, spec.pointer("/names/plural")?.as_str()?);
         match &self.of_storage(&storage)?.origin {
-            Origin::Custom(custom) => Some(&custom.family),
+            Origin::Custom(custom) => Some(&custom.versions),
             Origin::BuiltIn(_) => None,
         }
     }
 
-    /// All resources, the best version of each.
+    /// All resources, each in its preferred version.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.by_storage.values().filter_map(|sharing| sharing.first())
+        self.by_storage.values().filter_map(|versions| versions.first())
     }
 }
 
-/// How good a version is: stable before beta before alpha, higher numbers first, anything else last and by the alphabet.
+/// Order of versions: stable before beta before alpha, higher numbers first, others last and in alphabetical order.
 pub fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let parsed = (|| {
         let rest = version.strip_prefix('v')?;

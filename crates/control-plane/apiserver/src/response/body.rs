@@ -1,4 +1,4 @@
-//! The body of an answer: at once, in pieces that exist already, or as a stream.
+//! Response bodies: bytes, chunks generated on demand, or a stream.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,40 +10,39 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// An answer's body.
 pub struct Body(Inner);
 
 enum Inner {
-    /// What is left of it.
+    /// The remaining bytes.
     Pieces(VecDeque<Bytes>),
-    /// Pieces that are made when the client is ready for them: a long list is never in memory as a whole.
+    /// Chunks that are generated when the client is ready for them: a long list is never in memory as a whole.
     Lazy(Box<dyn Iterator<Item = Bytes> + Send>),
-    /// As it comes.
+    /// Chunks as they arrive.
     Stream(mpsc::Receiver<Bytes>),
 }
 
 impl Body {
-    /// Nothing.
+    /// An empty body.
     pub fn empty() -> Body {
         Body(Inner::Pieces(VecDeque::new()))
     }
 
-    /// Pieces, in order.
+    /// Chunks, in order.
     pub fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Body {
         Body(Inner::Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect()))
     }
 
-    /// Pieces, in order, each made when it is its turn.
+    /// Chunks, in order, generated on demand.
     pub fn lazy(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
         Body(Inner::Lazy(Box::new(pieces)))
     }
 
-    /// Whether it is made piece by piece while the client takes it.
+    /// Whether its chunks are generated on demand.
     pub fn is_long(&self) -> bool {
         matches!(self.0, Inner::Lazy(_))
     }
 
-    /// Whatever the channel's other end sends, until it is dropped.
+    /// The chunks of a channel, until its sender is dropped.
     pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Body {
         Body(Inner::Stream(receiver))
     }

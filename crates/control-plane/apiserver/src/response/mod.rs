@@ -19,11 +19,8 @@ use crate::response::status::Failure;
 pub struct Answer {
     /// 200 or 201.
     pub status: StatusCode,
-    /// Its text form.
     pub format: Format,
-    /// What it says.
     pub body: Body,
-    /// What the client should know beside.
     pub warnings: Vec<String>,
 }
 
@@ -33,13 +30,12 @@ impl Answer {
         Answer { status: StatusCode::OK, format, body: body.into(), warnings: Vec::new() }
     }
 
-    /// The same with more that the client should know.
-    pub fn warning(mut self, warnings: Vec<String>) -> Answer {
+    /// The answer with additional warnings.
+    pub fn with_warnings(mut self, warnings: Vec<String>) -> Answer {
         self.warnings.extend(warnings);
         self
     }
 
-    /// As HTTP has it.
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
@@ -51,7 +47,6 @@ impl Answer {
 }
 
 impl Failure {
-    /// As HTTP has it.
     pub fn into_response(self, warnings: &[String]) -> Response<Body> {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
         *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -65,19 +60,19 @@ impl Failure {
     }
 }
 
-/// The most that all warnings of an answer say, in letters, and what each is cut to if they say more: clients have
-/// limits for headers. The numbers are the real server's.
-const ALL_WARNINGS: usize = 4096;
-const ONE_WARNING: usize = 256;
+/// The most characters of all warnings of a response, and the length to which each is cut beyond that: clients limit
+/// headers. The numbers are the real server's.
+const MAX_WARNINGS_LENGTH: usize = 4096;
+const MAX_WARNING_LENGTH: usize = 256;
 
 fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
     let mut known = HashSet::new();
     let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();
     let letters = |text: &str| text.chars().count();
-    let is_too_much = warnings.iter().map(|warning| letters(warning)).sum::<usize>() > ALL_WARNINGS;
-    let mut room = ALL_WARNINGS;
+    let is_too_much = warnings.iter().map(|warning| letters(warning)).sum::<usize>() > MAX_WARNINGS_LENGTH;
+    let mut room = MAX_WARNINGS_LENGTH;
     for warning in warnings {
-        let length = if is_too_much { ONE_WARNING.min(letters(warning)) } else { letters(warning) };
+        let length = if is_too_much { MAX_WARNING_LENGTH.min(letters(warning)) } else { letters(warning) };
         let Some(left) = room.checked_sub(length) else { break };
         room = left;
         let warning: String = warning.chars().take(length).collect();
@@ -107,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn warning_is_said_once() {
+    fn warning_is_sent_once() {
         assert_eq!(
             said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
             ["299 - \"a\"", "299 - \"b \\\"c\\\"\"",]
@@ -119,6 +114,6 @@ mod tests {
         let long: Vec<String> = (0..100_000).map(|at| format!("{at} {}", "x".repeat(1000))).collect();
         let said = said(&long);
         assert_eq!(said.len(), 16);
-        assert!(said.iter().all(|warning| warning.len() == "299 - \"\"".len() + ONE_WARNING));
+        assert!(said.iter().all(|warning| warning.len() == "299 - \"\"".len() + MAX_WARNING_LENGTH));
     }
 }

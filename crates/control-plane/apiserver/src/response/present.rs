@@ -1,4 +1,4 @@
-//! Stored objects as the client wants to see them: in its version, whole, as metadata, or as a table.
+//! Presentation of stored objects: in the version of the client, whole, as metadata, or as a table.
 //!
 //! The common case copies nothing: the stored bytes are the answer.
 
@@ -8,38 +8,38 @@ use seaworthy_store::Record;
 use serde_json::{Value, json};
 
 use crate::object::{self, Metadata, Object};
-use crate::request::media::{Accepted, Format, Shape};
+use crate::request::media::{Format, NegotiatedFormat, Shape};
 use crate::request::options::Query;
 use crate::resource::{Origin, Resource};
 use crate::response::status::Failure;
 use crate::server::decode;
 
-/// What separates the part that depends on the version from the rest. Neither versions nor kinds contain quotes.
-const METADATA: &[u8] = b"\"metadata\":";
-/// What stands before the revision in every stored object.
-const REVISION: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
+/// The start of the version-independent part. Neither versions nor kinds contain quotes.
+const METADATA_KEY: &[u8] = b"\"metadata\":";
+/// The bytes before the revision in every stored object.
+const REVISION_KEY: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
 
 /// The object's bytes from `"metadata":` on, which are the same in every version.
 pub fn after_kind(body: &Bytes) -> Bytes {
     // Every stored object has it; one that had not would be served whole.
-    let at = body.windows(METADATA.len()).position(|window| window == METADATA).unwrap_or(0);
+    let at = body.windows(METADATA_KEY.len()).position(|window| window == METADATA_KEY).unwrap_or(0);
     body.slice(at..)
 }
 
-/// The object in the version of this resource.
+/// A stored object in the version of this resource.
 pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
-    if resource.is_ready(body) {
+    if resource.is_served_as_stored(body) {
         return body.clone();
     }
     if let Origin::Custom(custom) = &resource.origin {
-        // What was stored is JSON.
+        // Stored objects are JSON.
         let stored: Object = serde_json::from_slice(body).unwrap_or_default();
-        return bytes_of(&custom.family.shown(custom.form, stored));
+        return bytes_of(&custom.versions.to_served(custom.index, stored));
     }
-    if let Some(kept_as) = resource.kept_as() {
+    if let Some(stored_as) = resource.stored_as() {
         // What was stored is JSON.
         let kept: Object = serde_json::from_slice(body).unwrap_or_default();
-        let shown = kept_as.shown(&kept, &resource.api_version);
+        let shown = stored_as.to_served(&kept, &resource.api_version);
         return bytes_of(&shown);
     }
     let rest = after_kind(body);
@@ -51,16 +51,18 @@ pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
 
 fn bytes_of(object: &Object) -> Bytes {
     let encoded = object::encode(object);
-    let mut bytes = BytesMut::from(&encoded.bytes[..encoded.hole]);
+    let mut bytes = BytesMut::from(&encoded.bytes[..encoded.revision_offset]);
     bytes.put_slice(object.revision_text().as_bytes());
-    bytes.put_slice(&encoded.bytes[encoded.hole..]);
+    bytes.put_slice(&encoded.bytes[encoded.revision_offset..]);
     bytes.freeze()
 }
 
 /// The object with another revision.
 pub fn at_revision(body: &Bytes, revision: u64) -> Bytes {
-    let Some(at) = body.windows(REVISION.len()).position(|window| window == REVISION) else { return body.clone() };
-    let start = at + REVISION.len();
+    let Some(at) = body.windows(REVISION_KEY.len()).position(|window| window == REVISION_KEY) else {
+        return body.clone();
+    };
+    let start = at + REVISION_KEY.len();
     let end = start + body[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let digits = revision.to_string();
     let mut bytes = BytesMut::with_capacity(body.len() + digits.len());
@@ -71,14 +73,13 @@ pub fn at_revision(body: &Bytes, revision: u64) -> Bytes {
 }
 
 /// `PartialObjectMetadata` of an object.
-pub fn metadata_only(object: &Object, accepted: Accepted) -> Value {
+pub fn metadata_only(object: &Object, accepted: NegotiatedFormat) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": accepted.meta_version(), "metadata": object.metadata()})
 }
 
-/// What each row of a table carries beside its cells.
+/// `includeObject`: the object in each row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Include {
-    /// The metadata.
+pub enum IncludeObject {
     Metadata,
     /// Everything.
     Object,
@@ -86,13 +87,13 @@ pub enum Include {
     None,
 }
 
-impl Include {
+impl IncludeObject {
     /// Reads `includeObject`.
-    pub fn read(query: &Query) -> Result<Include, Failure> {
+    pub fn read(query: &Query) -> Result<IncludeObject, Failure> {
         match query.get("includeObject").unwrap_or_default() {
-            "" | "Metadata" => Ok(Include::Metadata),
-            "Object" => Ok(Include::Object),
-            "None" => Ok(Include::None),
+            "" | "Metadata" => Ok(IncludeObject::Metadata),
+            "Object" => Ok(IncludeObject::Object),
+            "None" => Ok(IncludeObject::None),
             other => Err(Failure::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
                  'Object', 'None', or empty"
@@ -101,30 +102,29 @@ impl Include {
     }
 }
 
-/// How a table is made.
+/// Options of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Tabling {
-    /// What rows carry.
-    pub include: Include,
-    /// Which version of tables is meant.
-    pub accepted: Accepted,
+pub struct TableOptions {
+    pub include: IncludeObject,
+    /// Decides the API version of the table.
+    pub accepted: NegotiatedFormat,
     /// For ages.
     pub now: Timestamp,
-    /// Whether columns are defined: a watch does so once.
+    /// Whether to include column definitions: a watch does so once.
     pub has_columns: bool,
 }
 
 /// A table of objects.
-pub fn table(resource: &Resource, objects: &[Object], list: Value, tabling: Tabling) -> Value {
-    let Tabling { include, accepted, now, has_columns } = tabling;
+pub fn table(resource: &Resource, objects: &[Object], list: Value, options: TableOptions) -> Value {
+    let TableOptions { include, accepted, now, has_columns } = options;
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
             let mut row = json!({"cells": resource.cells(object, now)});
             match include {
-                Include::Metadata => row["object"] = metadata_only(object, accepted),
-                Include::Object => row["object"] = Value::Object(object.clone()),
-                Include::None => row["object"] = Value::Null,
+                IncludeObject::Metadata => row["object"] = metadata_only(object, accepted),
+                IncludeObject::Object => row["object"] = Value::Object(object.clone()),
+                IncludeObject::None => row["object"] = Value::Null,
             }
             row
         })
@@ -136,11 +136,11 @@ pub fn table(resource: &Resource, objects: &[Object], list: Value, tabling: Tabl
     })
 }
 
-/// One object as the client wants it.
+/// A stored object in the negotiated representation.
 pub fn one(
     resource: &Resource,
     record: &Record,
-    accepted: Accepted,
+    accepted: NegotiatedFormat,
     query: &Query,
     now: Timestamp,
 ) -> Result<Bytes, Failure> {
@@ -153,11 +153,11 @@ pub fn one(
     shaped(resource, object, accepted, query, now)
 }
 
-/// An object that is not, or not yet, stored, as the client wants it.
+/// An object that is not stored, in the negotiated representation.
 pub fn shaped(
     resource: &Resource,
     object: Object,
-    accepted: Accepted,
+    accepted: NegotiatedFormat,
     query: &Query,
     now: Timestamp,
 ) -> Result<Bytes, Failure> {
@@ -171,18 +171,18 @@ pub fn shaped(
         }
         Shape::Table => {
             let list = json!({"resourceVersion": object.revision_text()});
-            let include = Include::read(query)?;
-            table(resource, &[object], list, Tabling { include, accepted, now, has_columns: true })
+            let include = IncludeObject::read(query)?;
+            table(resource, &[object], list, TableOptions { include, accepted, now, has_columns: true })
         }
     };
     Ok(text(&value, accepted.format))
 }
 
-/// A value in the client's format.
+/// A value serialised in the negotiated format.
 pub fn text(value: &Value, format: Format) -> Bytes {
     match format {
         Format::Json => value.to_string().into(),
-        // A JSON value always has a YAML form; if the writer disagrees, JSON is YAML too.
+        // Every JSON value has a YAML form; on an error, JSON is valid YAML too.
         Format::Yaml => serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string()).into(),
     }
 }

@@ -1,33 +1,30 @@
-//! The answer of a failed request: a `Status`, as the real server words it.
+//! `Status` answers of failed requests, worded as the real server words them.
 //!
-//! Clients decide by `code`, `reason` and `details`, people read `message`. All of them are made here, so that the same
-//! failure looks the same whichever verb met it.
+//! Clients evaluate `code`, `reason` and `details`; users read `message`. All are built here, so that a failure is
+//! reported the same by every verb.
 
 use serde_json::{Map, Value, json};
 
 /// The reason of a failure because the name is taken.
 pub const ALREADY_EXISTS: &str = "AlreadyExists";
 
-/// A request that failed, with everything its answer says.
+/// A failed request, with the fields of its `Status`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable word, empty for none.
     pub reason: &'static str,
-    /// What people read.
     pub message: String,
-    /// What it is about, where the answer has details.
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
-    /// What the client should know beside.
     pub warnings: Vec<String>,
-    /// Where a list that was cut short may go on.
+    /// The continue token of an expired list.
     pub continue_token: Option<String>,
 }
 
-/// What a failure is about.
+/// `details` of a `Status`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Details {
     /// The object's name, empty for none.
@@ -36,37 +33,40 @@ pub struct Details {
     pub group: String,
     /// The kind, or the resource where the real server says that.
     pub kind: String,
-    /// The single mistakes.
     pub causes: Vec<Cause>,
 }
 
-/// One mistake, as it is written into an answer.
+/// An entry of `details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// `FieldValueInvalid` and its like.
     pub reason: &'static str,
-    /// What is wrong.
     pub message: String,
     /// Where, as a path of field names; empty for none.
     pub field: String,
 }
 
-/// A resource or kind with its group, as messages name it.
+/// A group with a resource or kind, as messages name it.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'a> {
+pub struct GroupResource<'a> {
     /// The API group, empty for the core group.
     pub group: &'a str,
     /// Plural name or kind.
-    pub word: &'a str,
+    pub resource: &'a str,
 }
 
-impl Named<'_> {
+impl GroupResource<'_> {
     fn qualified(self) -> String {
-        if self.group.is_empty() { self.word.to_owned() } else { format!("{}.{}", self.word, self.group) }
+        if self.group.is_empty() { self.resource.to_owned() } else { format!("{}.{}", self.resource, self.group) }
     }
 
     fn details(self, name: &str) -> Details {
-        Details { name: name.to_owned(), group: self.group.to_owned(), kind: self.word.to_owned(), causes: Vec::new() }
+        Details {
+            name: name.to_owned(),
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            causes: Vec::new(),
+        }
     }
 }
 
@@ -83,8 +83,8 @@ impl Failure {
         }
     }
 
-    /// The same, with what else there is to say about the request.
-    pub fn warned(mut self, warnings: &[String]) -> Failure {
+    /// The failure with additional warnings.
+    pub fn with_warnings(mut self, warnings: &[String]) -> Failure {
         self.warnings.extend_from_slice(warnings);
         self
     }
@@ -94,46 +94,45 @@ impl Failure {
         self
     }
 
-    /// The path stands for nothing.
+    /// 404 for an unknown path.
     pub fn unknown_path() -> Failure {
         Failure::new(404, "NotFound", "the server could not find the requested resource").about(Details::default())
     }
 
     /// The object does not exist.
-    pub fn not_found(resource: Named<'_>, name: &str) -> Failure {
+    pub fn not_found(resource: GroupResource<'_>, name: &str) -> Failure {
         let message = format!("{} \"{name}\" not found", resource.qualified());
         Failure::new(404, "NotFound", message).about(resource.details(name))
     }
 
     /// The name is taken.
-    pub fn already_exists(resource: Named<'_>, name: &str) -> Failure {
+    pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
         Failure::new(409, ALREADY_EXISTS, message).about(resource.details(name))
     }
 
-    /// The name is taken by an object that is on its way out.
-    pub fn already_exists_deleting(resource: Named<'_>, name: &str) -> Failure {
+    /// The name is taken by an object that is being deleted.
+    pub fn already_exists_deleting(resource: GroupResource<'_>, name: &str) -> Failure {
         let mut failure = Failure::already_exists(resource, name);
         failure.message = format!("object is being deleted: {}", failure.message);
         failure
     }
 
-    /// The name is taken, and so were all others that were made up.
-    pub fn no_unique_name(resource: Named<'_>, name: &str) -> Failure {
+    /// The generated name is taken, after all attempts.
+    pub fn no_unique_name(resource: GroupResource<'_>, name: &str) -> Failure {
         let mut failure = Failure::already_exists(resource, name);
         failure.message += ", the server was not able to generate a unique name for the object";
         failure.retry_after = Some(1);
         failure
     }
 
-    /// The object is not as the request expects it.
-    pub fn conflict(named: Named<'_>, name: &str, why: &str) -> Failure {
+    pub fn conflict(named: GroupResource<'_>, name: &str, why: &str) -> Failure {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", named.qualified());
         Failure::new(409, "Conflict", message).about(named.details(name))
     }
 
     /// The object was changed since the client read it.
-    pub fn modified(resource: Named<'_>, name: &str) -> Failure {
+    pub fn modified(resource: GroupResource<'_>, name: &str) -> Failure {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Failure::conflict(resource, name, why)
     }
@@ -144,18 +143,16 @@ impl Failure {
     }
 
     /// The object breaks the rules of its kind.
-    pub fn invalid(kind: Named<'_>, name: &str, causes: Vec<seaworthy_schema::Cause>) -> Failure {
+    pub fn invalid(kind: GroupResource<'_>, name: &str, causes: Vec<seaworthy_schema::Cause>) -> Failure {
         let message = format!("{} \"{name}\" is invalid: {}", kind.qualified(), seaworthy_schema::summary(&causes));
         let causes = causes.into_iter().map(Cause::from).collect();
         Failure::new(422, "Invalid", message).about(Details { causes, ..kind.details(name) })
     }
 
-    /// The request makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Failure {
         Failure::new(400, "BadRequest", message)
     }
 
-    /// The request is understood and cannot be done.
     pub fn unprocessable(message: impl Into<String>) -> Failure {
         Failure::new(422, "Invalid", message).about(Details::default())
     }
@@ -166,8 +163,8 @@ impl Failure {
     }
 
     /// The identity may not do that, or a rule forbids it.
-    pub fn forbidden(resource: Named<'_>, name: &str, why: &str) -> Failure {
-        let subject = match (resource.word, name) {
+    pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Failure {
+        let subject = match (resource.resource, name) {
             ("", _) => "forbidden".to_owned(),
             (_, "") => format!("{} is forbidden", resource.qualified()),
             _ => format!("{} \"{name}\" is forbidden", resource.qualified()),
@@ -182,7 +179,7 @@ impl Failure {
     }
 
     /// The resource has the verb in general, but this object refuses it.
-    pub fn method_not_supported(resource: Named<'_>, verb: &str) -> Failure {
+    pub fn method_not_supported(resource: GroupResource<'_>, verb: &str) -> Failure {
         let message = format!("{verb} is not supported on resources of kind \"{}\"", resource.qualified());
         Failure::new(405, "MethodNotAllowed", message).about(resource.details(""))
     }
@@ -228,53 +225,51 @@ impl Failure {
         failure
     }
 
-    /// The answer takes too long.
+    /// The request timed out.
     pub fn timed_out() -> Failure {
         Failure::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
             .about(Details::default())
     }
 
-    /// The client should come back later.
     pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Failure {
         let mut failure = Failure::new(429, "TooManyRequests", message).about(Details::default());
         failure.retry_after = Some(seconds);
         failure
     }
 
-    /// The store cannot write at the moment: a full or broken disk. Reads go on.
+    /// The store cannot write: a full or failing disk. Reads still work.
     pub fn storage(message: impl Into<String>) -> Failure {
         Failure::new(507, "InsufficientStorage", message)
     }
 
-    /// What the store says when it does not write.
+    /// The failure for an error of the store.
     pub fn of_commit(error: &seaworthy_store::CommitError) -> Failure {
         use seaworthy_store::CommitError;
         match error {
             CommitError::Unavailable { is_full: true, .. } => Failure::storage(format!(
-                "{error}; nothing was changed, and reads go on; make room on the disk that holds the data folder and \
-                 try again"
+                "{error}; nothing was changed, reads still work; free space on the disk of the data folder and try again"
             )),
             CommitError::Unavailable { is_full: false, .. } => Failure::internal(format!(
-                "{error}; nothing was changed, and reads go on; see to the disk that holds the data folder (it may be \
-                 read-only or failing) and try again"
+                "{error}; nothing was changed, reads still work; check the disk of the data folder (it may be read-only or \
+                 failing) and try again"
             )),
             other => Failure::internal(other),
         }
     }
 
-    /// A fault of the server. The message must not carry anything of the request's content.
+    /// An internal error. The message must not quote the request's content.
     pub fn internal(message: impl std::fmt::Display) -> Failure {
         let cause = Cause { reason: "", message: message.to_string(), field: String::new() };
         Failure::new(500, "InternalError", format!("Internal error occurred: {message}"))
             .about(Details { causes: vec![cause], ..Details::default() })
     }
 
-    /// A request that is wrong in a way that the real server calls its own fault, with no reason.
+    /// A 500 without reason, which kube-apiserver answers to some invalid requests.
     pub fn unexplained(message: impl Into<String>) -> Failure {
         Failure::new(500, "", message)
     }
 
-    /// The JSON of the answer.
+    /// The `Status` as JSON.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -333,8 +328,8 @@ impl Cause {
 mod tests {
     use super::*;
 
-    const CONFIG_MAPS: Named<'static> = Named { group: "", word: "configmaps" };
-    const WIDGET: Named<'static> = Named { group: "example.com", word: "Widget" };
+    const CONFIG_MAPS: GroupResource<'static> = GroupResource { group: "", resource: "configmaps" };
+    const WIDGET: GroupResource<'static> = GroupResource { group: "example.com", resource: "Widget" };
 
     #[test]
     fn several_causes_are_listed_in_brackets_and_all_of_them_are_details() {

@@ -1,13 +1,13 @@
-//! Objects as rows and columns, the way `kubectl get` prints them.
+//! Table cells as `kubectl get` prints them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock;
 use crate::object::{Metadata, Object};
-use crate::resource::kind::Column;
+use crate::resource::built_in_kind::TableColumn;
 
-/// What a cell says when there is nothing.
+/// The text of an empty cell.
 pub const NONE: &str = "<none>";
 
 /// A text as a cell, [`NONE`] if it is empty.
@@ -23,8 +23,8 @@ pub fn labels(labels: Option<&Object>) -> Value {
     or_none(&terms.join(","))
 }
 
-/// A column as the answer defines it.
-pub fn column(column: &Column) -> Value {
+/// The definition of a column.
+pub fn column(column: &TableColumn) -> Value {
     json!({
         "name": column.name, "type": column.kind, "format": column.format, "description": column.description,
         "priority": column.priority,
@@ -40,7 +40,7 @@ pub fn age(object: &Object, now: Timestamp) -> Value {
 pub fn since(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         // Times of events have fractions, which the common form of ages does not know.
-        Ok(time) => seaworthy_schema::age(&clock::written(time), now.as_second()),
+        Ok(time) => seaworthy_schema::age(&clock::rfc3339(time), now.as_second()),
         Err(_) => "<unknown>".to_owned(),
     }
 }

@@ -1,8 +1,8 @@
-//! Selectors by field: `spec.nodeName=w1,status.phase!=Running`.
+//! Field selectors: `spec.nodeName=w1,status.phase!=Running`.
 
 use super::SelectorError;
 
-/// Terms that must all hold.
+/// Terms that must all match.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSelector {
     terms: Vec<Term>,
@@ -40,12 +40,12 @@ impl FieldSelector {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
-    /// The value that a field must have, if the selector says so.
+    /// The value that the selector requires of a field.
     pub fn required(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.is_equal && term.field == field).map(|term| term.value.as_str())
     }
 
-    /// Whether an object with these values is meant. A field that the object does not have is empty.
+    /// Whether an object with these values matches. A missing field is empty.
     pub fn matches<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> bool {
         self.terms.iter().all(|term| (value(&term.field).unwrap_or("") == term.value) == term.is_equal)
     }

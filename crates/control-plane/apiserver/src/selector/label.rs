@@ -1,4 +1,4 @@
-//! Selectors by label: `env=prod,tier in (front, back),!canary`.
+//! Label selectors: `env=prod,tier in (front, back),!canary`.
 
 use seaworthy_schema::names;
 
@@ -84,7 +84,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object with these labels is meant.
+    /// Whether an object with these labels matches.
     pub fn matches<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.holds(value(&requirement.key)))
     }
@@ -209,7 +209,7 @@ impl Parser {
         Ok(Requirement { key, operator })
     }
 
-    /// One value; nothing stands for the empty one.
+    /// One value; a missing one is empty.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             Token::End | Token::Comma => Ok(String::new()),

@@ -1,4 +1,4 @@
-//! Selectors: which objects a list, a watch or a deletion means.
+//! Label and field selectors of lists, watches and deletions.
 
 mod field;
 mod label;
@@ -8,7 +8,7 @@ pub use label::LabelSelector;
 
 use thiserror::Error;
 
-/// A selector that cannot be understood.
+/// A parse error of a selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SelectorError(String);

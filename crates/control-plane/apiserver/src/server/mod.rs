@@ -1,26 +1,26 @@
-//! The server: what is stored, what is served, who may do what.
+//! Server state: the store, the registry of served resources, access rules and admission policies.
 
-mod memo;
+mod revision_cache;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use seaworthy_store::{Change, CommitError, Folder, Indexer, Key, OpenError, Record, Store, Tags, Window};
+use seaworthy_store::{Change, CommitError, DataFolder, EventWindow, Indexer, Key, OpenError, Record, Store, Tags};
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use crate::access::Policy;
-use crate::admission::{self, Policies};
-use crate::authentication::{Keys, KeysError, StaticTokens};
-use crate::clock::World;
-use crate::housekeeping::{DEFINITIONS, Keeper};
+use crate::access::AccessPolicy;
+use crate::admission::{self, AdmissionPolicies};
+use crate::authentication::{SigningKey, SigningKeyError, StaticTokens};
+use crate::clock::ClockAndEntropy;
+use crate::housekeeping::{DEFINITIONS, Reconciler};
 use crate::object::{Metadata, Object};
 use crate::resource::Resource;
 use crate::resource::custom;
 use crate::resource::registry::Registry;
-use crate::server::memo::Memo;
+use crate::server::revision_cache::RevisionCache;
 
-/// What the stored kinds of access begin with.
+/// Prefix of the storage of all RBAC kinds.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/";
 
 /// The server. A clone is a handle to the same one.
@@ -32,63 +32,58 @@ pub struct Server {
 struct Inner {
     store: Store,
     registry: Arc<RwLock<Arc<Registry>>>,
-    policy: RwLock<Arc<Policy>>,
-    admission: RwLock<Arc<Policies>>,
-    /// Each held while what follows from these objects is read anew: who reads last has read the newest.
-    definitions: Mutex<Memo<Vec<Arc<Resource>>>>,
-    refreshing: Mutex<()>,
-    /// Held while definitions are brought into order.
-    settling: tokio::sync::Mutex<()>,
-    world: Arc<dyn World>,
+    policy: RwLock<Arc<AccessPolicy>>,
+    admission: RwLock<Arc<AdmissionPolicies>>,
+    /// Each held while derived state is refreshed, so that the last refresh has the newest objects.
+    definitions: Mutex<RevisionCache<Vec<Arc<Resource>>>>,
+    refresh_lock: Mutex<()>,
+    /// Held while the status of definitions is updated.
+    definitions_lock: tokio::sync::Mutex<()>,
+    clock: Arc<dyn ClockAndEntropy>,
     tokens: StaticTokens,
-    keys: Arc<Keys>,
-    keeper: tokio::sync::Mutex<Option<Keeper>>,
-    /// Whether watches are to end.
+    signing_key: Arc<SigningKey>,
+    reconciler: tokio::sync::Mutex<Option<Reconciler>>,
     ending: tokio::sync::watch::Sender<bool>,
 }
 
-/// What a server is made of.
-pub struct Settings {
-    /// Where the objects are kept.
-    pub place: Place,
-    /// Time and chance.
-    pub world: Arc<dyn World>,
-    /// Tokens that do not change.
+/// Options of a server.
+pub struct ServerOptions {
+    pub storage: StorageLocation,
+    pub clock: Arc<dyn ClockAndEntropy>,
     pub tokens: StaticTokens,
-    /// The key that signs tokens of service accounts.
-    pub keys: Arc<Keys>,
+    pub signing_key: Arc<SigningKey>,
 }
 
-impl Settings {
-    /// A server in memory with a key of its own, and without tokens that do not change.
-    pub fn in_memory(world: Arc<dyn World>) -> Result<Settings, KeysError> {
-        let keys = Arc::new(Keys::read(&Keys::generate()?)?);
-        Ok(Settings { place: Place::Memory, world, tokens: StaticTokens::default(), keys })
+impl ServerOptions {
+    /// A server in memory with a new signing key and without static tokens.
+    pub fn in_memory(clock: Arc<dyn ClockAndEntropy>) -> Result<ServerOptions, SigningKeyError> {
+        let signing_key = Arc::new(SigningKey::read(&SigningKey::generate()?)?);
+        Ok(ServerOptions { storage: StorageLocation::Memory, clock, tokens: StaticTokens::default(), signing_key })
     }
 }
 
-/// Where the objects are kept.
+/// Where the objects are stored.
 #[derive(Debug)]
-pub enum Place {
+pub enum StorageLocation {
     /// In memory, until the server is dropped.
     Memory,
-    /// In a folder, which nobody else has.
-    Folder(Folder),
+    /// In a folder that this process has locked.
+    Folder(DataFolder),
 }
 
 impl Server {
     /// Opens the store and reads what is in it.
-    pub fn open(settings: Settings) -> Result<Server, OpenError> {
-        let Settings { place, world, tokens, keys } = settings;
+    pub fn open(options: ServerOptions) -> Result<Server, OpenError> {
+        let ServerOptions { storage, clock, tokens, signing_key } = options;
         let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
         let indexer = indexer(registry.clone());
-        let store = match place {
-            Place::Memory => Store::in_memory(indexer, Window::default())?,
-            Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
+        let store = match storage {
+            StorageLocation::Memory => Store::in_memory(indexer, EventWindow::default())?,
+            StorageLocation::Folder(folder) => Store::open_in(folder, indexer, EventWindow::default())?,
         };
         let (policy, admission) = (RwLock::default(), RwLock::default());
-        let (definitions, refreshing) = (Mutex::default(), Mutex::default());
-        let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let (definitions, refresh_lock) = (Mutex::default(), Mutex::default());
+        let (definitions_lock, reconciler) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
         let ending = tokio::sync::watch::Sender::new(false);
         let inner = Inner {
             store,
@@ -96,12 +91,12 @@ impl Server {
             policy,
             admission,
             definitions,
-            refreshing,
-            settling,
-            world,
+            refresh_lock,
+            definitions_lock,
+            clock,
             tokens,
-            keys,
-            keeper,
+            signing_key,
+            reconciler,
             ending,
         };
         let server = Server { inner: Arc::new(inner) };
@@ -111,17 +106,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Makes one change, and what follows from it.
+    /// Commits one change and applies its consequences.
     ///
-    /// Whoever waits for it may go away, as a client does that hangs up: the change is made all the same, so what
-    /// follows from it must follow too. A right that was taken away would be held on to otherwise.
+    /// A caller may stop waiting, for example when its client disconnects. The change is committed all the same, so its
+    /// consequences must follow too: otherwise a revoked right would remain in force.
     pub async fn commit(&self, change: Change) -> Result<Arc<Record>, CommitError> {
         let server = self.clone();
         let done = tokio::spawn(async move { server.commit_and_follow_up(change).await }).await;
         match done.map_err(JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The runtime ends, and whoever waits here with it.
+            // The runtime shuts down, and this task with it.
             Err(Err(_)) => std::future::pending().await,
         }
     }
@@ -134,17 +129,17 @@ impl Server {
         Ok(committed.records[0].clone())
     }
 
-    /// Serves what the definitions say that are established now.
+    /// Rebuilds the registry from the established definitions.
     pub fn refresh_registry(&self) {
         let mut known = self.inner.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
         let before = self.registry();
-        let custom = known.renew(&definitions, |record| {
+        let custom = known.refresh(&definitions, |record| {
             let definition = decode(record);
             match is_established(&definition) {
                 true => {
-                    let family = before.family(&definition);
-                    custom::resources(&definition, record.created_revision, record.revision, family)
+                    let version_set = before.version_set(&definition);
+                    custom::resources(&definition, record.created_revision, record.revision, version_set)
                 }
                 false => Vec::new(),
             }
@@ -153,8 +148,8 @@ impl Server {
         *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
-    /// The same, and objects are found by the fields that this makes selectable.
-    pub(crate) async fn renew_registry(&self) {
+    /// Rebuilds the registry, and the index of kinds whose selectable fields changed.
+    pub(crate) async fn refresh_registry_and_indexes(&self) {
         let before = self.registry();
         self.refresh_registry();
         let now = self.registry();
@@ -165,8 +160,8 @@ impl Server {
         }
     }
 
-    /// Finds the stored objects of users' kinds by their selectable fields: when the store was opened, nobody knew them.
-    pub(crate) async fn index_custom(&self) {
+    /// Indexes the stored custom resources by their selectable fields, which were unknown when the store was opened.
+    pub(crate) async fn index_custom_resources(&self) {
         let registry = self.registry();
         let custom = registry.stored().filter(|resource| resource.is_custom());
         for resource in custom.filter(|resource| !registry.selectable(&resource.storage).is_empty()) {
@@ -174,36 +169,36 @@ impl Server {
         }
     }
 
-    /// Reads all roles and bindings anew.
+    /// Reloads all roles and bindings.
     pub fn refresh_policy(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut policy = Policy::default();
+        let _turn = self.inner.refresh_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut policy = AccessPolicy::default();
         for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
             for object in self.objects(&format!("{RBAC}{plural}")) {
-                policy.learn(plural, object.namespace(), object.name(), Some(&object));
+                policy.set(plural, object.namespace(), object.name(), Some(&object));
             }
         }
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Reads one role or binding anew. The answer is whether that may change cluster roles that are made of others.
+    /// Reloads one role or binding. Returns whether that may change aggregated cluster roles.
     ///
-    /// The cost is that of the one object, unless somebody asks the old state at this very moment.
+    /// Costs as much as the one object, unless a request uses the old state at that moment.
     pub fn refresh_policy_of(&self, key: &Key) -> bool {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.inner.refresh_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(plural) = key.resource.strip_prefix(RBAC) else { return false };
         let object = self.store().get(key).map(|record| decode(&record));
         let mut policy = self.inner.policy.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut policy).learn(plural, &key.namespace, &key.name, object.as_ref())
+        Arc::make_mut(&mut policy).set(plural, &key.namespace, &key.name, object.as_ref())
     }
 
-    /// Reads admission policies and their bindings anew.
+    /// Reloads admission policies and their bindings.
     pub fn refresh_admission(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.inner.refresh_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = |plural: &str| self.objects(&format!("{}/{plural}", admission::GROUP));
         let (policies, bindings) =
             (objects("validatingadmissionpolicies"), objects("validatingadmissionpolicybindings"));
-        let admission = Arc::new(Policies::read(&policies, &bindings, &self.admission()));
+        let admission = Arc::new(AdmissionPolicies::read(&policies, &bindings, &self.admission()));
         *self.inner.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
     }
 
@@ -211,44 +206,41 @@ impl Server {
         self.store().list(resource, None).records.iter().map(|record| decode(record)).collect()
     }
 
-    /// The objects.
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
 
-    /// What is served at the moment.
+    /// The current registry.
     pub fn registry(&self) -> Arc<Registry> {
         read(&self.inner.registry)
     }
 
-    /// Who may do what at the moment.
-    pub fn policy(&self) -> Arc<Policy> {
+    /// The current access policy.
+    pub fn policy(&self) -> Arc<AccessPolicy> {
         read(&self.inner.policy)
     }
 
-    /// The admission policies of the moment.
-    pub(crate) fn admission(&self) -> Arc<Policies> {
+    /// The current admission policies.
+    pub(crate) fn admission(&self) -> Arc<AdmissionPolicies> {
         read(&self.inner.admission)
     }
 
-    /// Tokens that do not change.
     pub fn static_tokens(&self) -> &StaticTokens {
         &self.inner.tokens
     }
 
-    /// The key that signs tokens of service accounts.
-    pub fn keys(&self) -> &Keys {
-        &self.inner.keys
+    pub fn signing_key(&self) -> &SigningKey {
+        &self.inner.signing_key
     }
 
-    /// Who keeps the objects in order; none before the first time, and while it is at work.
-    pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
-        &self.inner.keeper
+    /// The reconciler; none before the first pass and during one.
+    pub(crate) fn reconciler(&self) -> &tokio::sync::Mutex<Option<Reconciler>> {
+        &self.inner.reconciler
     }
 
-    /// Whose turn it is to bring definitions into order.
-    pub(crate) fn settling(&self) -> &tokio::sync::Mutex<()> {
-        &self.inner.settling
+    /// Serialises updates of the status of definitions.
+    pub(crate) fn definitions_lock(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.definitions_lock
     }
 
     /// Ends all watches, in order, now and from now on: a server that stops does not wait for them.
@@ -262,9 +254,8 @@ impl Server {
         let _ = self.inner.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
-    /// Time and chance.
-    pub fn world(&self) -> &dyn World {
-        &*self.inner.world
+    pub fn clock(&self) -> &dyn ClockAndEntropy {
+        &*self.inner.clock
     }
 }
 
@@ -287,7 +278,7 @@ fn read<T>(lock: &RwLock<Arc<T>>) -> Arc<T> {
     lock.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Where the store keeps an object.
+/// The key of an object in the store.
 pub fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
     Key::new(resource.storage.clone(), namespace, name)
 }
@@ -298,7 +289,7 @@ pub fn decode(record: &Record) -> Object {
     serde_json::from_slice(&record.body()).unwrap_or_default()
 }
 
-/// Labels and selectable fields of every object that is stored.
+/// Indexes labels and selectable fields of stored objects.
 fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
     Arc::new(move |key: &Key, bytes: &[u8]| {
         let Ok(object) = serde_json::from_slice::<Object>(bytes) else { return Tags::default() };
@@ -306,7 +297,7 @@ fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
         let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         let registry = read(&registry);
         let mut fields: Vec<(String, String)> = Vec::new();
-        for resource in registry.sharing(&key.resource) {
+        for resource in registry.versions_in_storage(&key.resource) {
             let labels = resource.selectable_labels().into_iter();
             fields.extend(labels.filter_map(|label| Some((label.to_owned(), resource.selectable(&object, label)?))));
         }

@@ -1,4 +1,4 @@
-//! The way into the server for a client in the same process: no socket, no handshake.
+//! In-process service: the server as one user calls it from the same process, without socket and TLS.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,21 +11,21 @@ use crate::access::Identity;
 use crate::response::Body;
 use crate::server::Server;
 
-/// The server as one user reaches it from within the process. What this user may do is decided as for everybody else.
+/// The server for one user in the same process. Access rules apply as for other clients.
 #[derive(Clone, Debug)]
-pub struct Inside {
+pub struct InProcessService {
     server: Server,
     identity: Identity,
 }
 
 impl Server {
-    /// The way in for a user.
-    pub fn inside(&self, identity: Identity) -> Inside {
-        Inside { server: self.clone(), identity }
+    /// A service that sends requests as this user.
+    pub fn in_process(&self, identity: Identity) -> InProcessService {
+        InProcessService { server: self.clone(), identity }
     }
 }
 
-impl<B> tower_service::Service<Request<B>> for Inside
+impl<B> tower_service::Service<Request<B>> for InProcessService
 where
     B: HttpBody + Send + 'static,
     B::Data: Send,

@@ -1,4 +1,4 @@
-//! The server on a socket: TLS, HTTP/1.1 and HTTP/2, and limits for everything that a stranger can use up.
+//! TLS server: HTTP/1.1 and HTTP/2 on a socket, with limits for unauthenticated clients.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
-use seaworthy_listen::{Arrival, BindError, Door, Keypair, Limits, TlsError, reach, tls};
+use seaworthy_listen::{BindError, Connection, ConnectionLimits, Keypair, Listener, TlsError, addresses, tls};
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::debug;
@@ -24,77 +24,74 @@ use crate::authentication::PeerCertificate;
 use crate::response::status::Failure;
 use crate::server::Server;
 use crate::serving::pki::{Pki, PkiError};
-use crate::serving::slow_client::{Paced, Timely};
+use crate::serving::slow_client::{DeadlineBody, StallGuard};
 
-/// Each connection costs some tens of kilobytes; a fleet's watches need a few thousand, and often come from one address.
-const LIMITS: Limits = Limits {
+/// Each connection costs some tens of kilobytes; a fleet's watches need a few thousand, and often come from one
+/// address.
+const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 8192,
-    of_one_address: usize::MAX,
-    newcomer: Duration::from_secs(8),
-    handshake: Duration::from_secs(10),
-    farewell: Duration::from_secs(1),
+    per_address: usize::MAX,
+    eviction_grace: Duration::from_secs(8),
+    handshake_timeout: Duration::from_secs(10),
+    shutdown_grace: Duration::from_secs(1),
 };
-/// How long a client may take to send its headers, from the end of the handshake or of the answer before: as long as
-/// the real server gives it.
-const HEADERS: Duration = Duration::from_secs(32);
-/// How long an answer may take, body of the request and of a long list included; the events of a watch come after
-/// that.
-const ANSWER: Duration = Duration::from_secs(60);
-/// How long a client may take nothing at all of what it is sent, be it the events of a watch.
-const STALLED: Duration = Duration::from_secs(60);
-/// How often a silent HTTP/2 client is asked whether it is still there.
-const STILL_THERE: Duration = Duration::from_secs(30);
-/// Requests at a time on one HTTP/2 connection: as many as the real server takes.
-const STREAMS: u32 = 250;
+/// How long a client may take to send its headers, from the end of the handshake or of the previous response: as in
+/// kube-apiserver.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// How long a request may take, including its body and a long list; the events of a watch are exempt.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client may read nothing of a response, including the events of a watch.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often an idle HTTP/2 connection is pinged.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// Concurrent requests of one HTTP/2 connection: as in kube-apiserver.
+const MAX_CONCURRENT_STREAMS: u32 = 250;
 
 /// Why the server does not listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// The address is taken or not ours.
+    /// The address is in use or not available.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// There is no certificate.
     #[error(transparent)]
     Pki(#[from] PkiError),
-    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// A server that listens.
-pub struct Listening {
+/// The server on a bound address.
+pub struct TlsServer {
     server: Server,
-    door: Door,
+    listener: Listener,
     tls: Arc<ServerConfig>,
 }
 
-impl Listening {
-    /// Takes the address, with a certificate for every name under which clients may reach it.
-    pub async fn bind(server: Server, pki: &Pki, address: SocketAddr) -> Result<Listening, ListenError> {
-        Listening::through(server, pki, Door::open(address).await?)
+impl TlsServer {
+    /// Binds the address, with a certificate for all names by which clients may reach it.
+    pub async fn bind(server: Server, pki: &Pki, address: SocketAddr) -> Result<TlsServer, ListenError> {
+        TlsServer::with_listener(server, pki, Listener::bind(address).await?)
     }
 
-    /// Listens where somebody has taken the address already.
+    /// Listens on an address that is bound already.
     ///
     /// # Errors
     ///
     /// If there is no certificate for it.
-    pub fn through(server: Server, pki: &Pki, door: Door) -> Result<Listening, ListenError> {
-        let addresses = reach::addresses(door.address());
+    pub fn with_listener(server: Server, pki: &Pki, listener: Listener) -> Result<TlsServer, ListenError> {
+        let addresses = addresses::reachable(listener.address());
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-        let serving = pki.serving(&addresses, &names, server.world().now())?;
+        let serving = pki.serving(&addresses, &names, server.clock().now())?;
         let keypair = Keypair { certificates: &serving.certificate, key: &serving.key };
         // A client without a certificate has a token, or is anonymous.
-        let tls = tls::config(keypair, Some(pki.authority()), tls::VERSIONS, &["h2", "http/1.1"])?;
-        Ok(Listening { server, door, tls: Arc::new(tls) })
+        let tls = tls::config(keypair, Some(pki.authority()), tls::DEFAULT_VERSIONS, &["h2", "http/1.1"])?;
+        Ok(TlsServer { server, listener, tls: Arc::new(tls) })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
-    /// Serves until `stop` is done. Then watches end, and requests under way have a moment to finish.
+    /// Serves until `stop` completes. Then watches end, and running requests have a grace period.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let (server, tls) = (self.server, self.tls);
         let stop = {
@@ -104,24 +101,28 @@ impl Listening {
                 server.end_watches();
             }
         };
-        let serve = move |arrival: Arrival| serve(server.clone(), arrival);
-        self.door.serve(LIMITS, || Arc::clone(&tls), stop, serve).await;
+        let serve = move |connection: Connection| serve(server.clone(), connection);
+        self.listener.serve(LIMITS, || Arc::clone(&tls), stop, serve).await;
     }
 }
 
 /// Serves one connection until it ends.
-async fn serve(server: Server, arrival: Arrival) {
-    let Arrival { stream, watcher, guest, .. } = arrival;
-    // Whoever has shaken hands may have a watch that lasts: only those who do not even do that make room for others.
-    guest.admit();
+async fn serve(server: Server, connection: Connection) {
+    let Connection { stream, watcher, admission, .. } = connection;
+    // A client that completed the handshake may hold a long watch: only clients before that make room for others.
+    admission.admit();
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| identity(chain.first()?));
     let service = tower_service_fn(server, peer);
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).keep_alive_interval(STILL_THERE);
-    let stream = TokioIo::new(Paced::new(stream, HEADERS, STALLED));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .keep_alive_interval(KEEP_ALIVE_INTERVAL);
+    let stream = TokioIo::new(StallGuard::new(stream, HEADER_TIMEOUT, WRITE_TIMEOUT));
     if let Err(error) = watcher.watch(builder.serve_connection(stream, service).into_owned()).await {
-        debug!(%error, "a connection ended");
+        debug!(%error, "connection closed");
     }
 }
 
@@ -130,22 +131,22 @@ fn tower_service_fn(
     peer: Option<Identity>,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
-    Response = http::Response<Timely>,
+    Response = http::Response<DeadlineBody>,
     Error = std::convert::Infallible,
     Future: Send,
 > + Clone {
-    TowerToHyperService::new(Peer { server, peer })
+    TowerToHyperService::new(ConnectionService { server, peer })
 }
 
-/// The server for one connection: it knows the certificate that the client showed.
+/// The server for one connection, with the identity of its client certificate.
 #[derive(Clone)]
-struct Peer {
+struct ConnectionService {
     server: Server,
     peer: Option<Identity>,
 }
 
-impl tower_service::Service<Request<Incoming>> for Peer {
-    type Response = http::Response<Timely>;
+impl tower_service::Service<Request<Incoming>> for ConnectionService {
+    type Response = http::Response<DeadlineBody>;
     type Error = std::convert::Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -154,20 +155,20 @@ impl tower_service::Service<Request<Incoming>> for Peer {
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        // Only a client inside the process brings its identity along: from a socket it is shown by credentials.
+        // Only clients in the process set their identity: over a socket, credentials prove it.
         request.extensions_mut().remove::<Identity>();
         if let Some(identity) = &self.peer {
             request.extensions_mut().insert(PeerCertificate(identity.clone()));
         }
         let answer = self.server.call(request);
         Box::pin(async move {
-            let end = Instant::now() + ANSWER;
+            let end = Instant::now() + RESPONSE_TIMEOUT;
             let answer = match tokio::time::timeout_at(end, answer).await {
-                // Going wrong is an answer too.
+                // Failures are responses too.
                 Ok(Ok(answer)) => answer,
                 Err(_) => Failure::timed_out().into_response(&[]),
             };
-            Ok(answer.map(|body| Timely::new(body, end)))
+            Ok(answer.map(|body| DeadlineBody::new(body, end)))
         })
     }
 }

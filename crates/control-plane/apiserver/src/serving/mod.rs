@@ -5,6 +5,6 @@ mod listener;
 mod pki;
 mod slow_client;
 
-pub use in_process::Inside;
-pub use listener::{ListenError, Listening};
-pub use pki::{Certified, Pki, PkiError};
+pub use in_process::InProcessService;
+pub use listener::{ListenError, TlsServer};
+pub use pki::{CertifiedKey, Pki, PkiError};

@@ -1,7 +1,7 @@
-//! The server's own authority: made on first start, kept in the data folder, readable by its owner alone.
+//! Certificate authority of the server: created on first start, kept in the data folder, readable by its owner alone.
 //!
-//! Only the authority and the key for service accounts last. Certificates for the server and the administrator are
-//! made anew at every start: they cost a millisecond and cannot expire unnoticed.
+//! Only the authority and the service account key are kept. Certificates for the server and the administrator are
+//! created at every start: that takes a millisecond, and they cannot expire unnoticed.
 
 use std::fmt;
 use std::fs;
@@ -18,97 +18,80 @@ use rcgen::{
 };
 use thiserror::Error;
 
-use crate::authentication::{Keys, KeysError};
+use crate::authentication::{SigningKey, SigningKeyError};
 
-/// How long the authority lasts.
+/// Lifetime of the authority.
 const AUTHORITY_DAYS: i64 = 10 * 365;
-/// How long what it signs lasts. A server that runs longer than that is due for a restart.
+/// Lifetime of leaf certificates, which are renewed at each start of the server.
 const LEAF_DAYS: i64 = 365;
-/// Clocks differ: certificates are valid a little before they are made.
-const SKEW: SignedDuration = SignedDuration::from_mins(5);
+/// Certificates are valid a little before they are created, because clocks differ.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
-/// What to do about an authority that cannot be used.
-const RESTORE: &str = "restore the folder from a backup, or move ca.key and ca.crt away: a new authority is made then, \
-                       which clients with an older kubeconfig do not know";
+/// The next step for a damaged authority.
+const RECOVERY_HINT: &str = "restore the folder from a backup, or move ca.key and ca.crt away: the next start creates a new authority, \
+    and clients need the new kubeconfig";
 
-/// Why there is no authority.
+/// Errors of the authority and of its files.
 #[derive(Debug, Error)]
 pub enum PkiError {
     /// A file cannot be read or written.
-    #[error("{}: cannot be read or written: {cause}; it must be the user's who runs the server", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
+    #[error("cannot read or write {}: {cause}; the user that runs the server must own it", path.display())]
+    File { path: PathBuf, cause: std::io::Error },
     /// A certificate cannot be made or read.
     #[error("{what}: {cause}")]
-    Certificate {
-        /// What for.
-        what: &'static str,
-        /// What the library said.
-        cause: rcgen::Error,
-    },
+    Certificate { what: &'static str, cause: rcgen::Error },
     /// The authority's key or certificate is damaged.
-    #[error("{}: not {what}: {cause}; nothing was changed; {RESTORE}", path.display())]
+    #[error("{}: not {what}: {cause}; nothing was changed; {RECOVERY_HINT}", path.display())]
     Authority {
-        /// Which file.
         path: PathBuf,
         /// What was expected.
         what: &'static str,
-        /// What the library said.
         cause: rcgen::Error,
     },
     /// One half of the authority is missing.
-    #[error("{}: it is missing, but {beside} is there; nothing was changed; {RESTORE}", path.display())]
+    #[error("{}: missing, but {beside} exists; nothing was changed; {RECOVERY_HINT}", path.display())]
     Half {
-        /// Which file.
         path: PathBuf,
         /// The other half's name.
         beside: &'static str,
     },
     /// The key for service accounts is damaged.
-    #[error("{}: {cause}; nothing was changed; restore it from a backup, or move it away: a new one is made then, \
-             and tokens of service accounts that were given out end", path.display())]
-    Keys {
-        /// Which file.
+    #[error("{}: {cause}; nothing was changed; restore it from a backup, or move it away: the next start creates a \
+             new key, and existing service account tokens become invalid", path.display())]
+    SigningKey {
         path: PathBuf,
         /// What is wrong.
-        cause: KeysError,
+        cause: SigningKeyError,
     },
 }
 
 /// A certificate and its key, as PEM.
 #[derive(Clone)]
-pub struct Certified {
-    /// The certificate.
+pub struct CertifiedKey {
     pub certificate: String,
-    /// Its key.
     pub key: String,
 }
 
 /// Without the key: what can be printed is printed one day.
-impl fmt::Debug for Certified {
+impl fmt::Debug for CertifiedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certified").field("certificate", &self.certificate).finish_non_exhaustive()
     }
 }
 
-/// The authority and what the server needs of it.
+/// The certificate authority of the server.
 pub struct Pki {
     issuer: Issuer<'static, KeyPair>,
     authority: String,
-    /// The key that signs tokens of service accounts.
-    pub keys: Arc<Keys>,
+    pub signing_key: Arc<SigningKey>,
 }
 
 impl Pki {
-    /// Reads the authority in a folder, or makes one.
+    /// Loads the authority from a folder, or creates one.
     pub fn load(folder: &Path, now: Timestamp) -> Result<Pki, PkiError> {
         let file = |path: &Path, cause| PkiError::File { path: path.to_owned(), cause };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|cause| file(folder, cause))?;
-        // A folder that was there before, or came out of a backup, may be open to others.
+        // An existing folder, for example from a backup, may be readable by others.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|cause| file(folder, cause))?;
         let (key_path, path) = (folder.join("ca.key"), folder.join("ca.crt"));
         let certificate = read(&path)?;
@@ -126,15 +109,16 @@ impl Pki {
                 }
             };
         let keys_path = folder.join("service-account.key");
-        let keys = match read(&keys_path)? {
-            Some(bytes) => Keys::read(&bytes),
+        let signing_key = match read(&keys_path)? {
+            Some(bytes) => SigningKey::read(&bytes),
             None => {
-                let bytes = Keys::generate().map_err(|cause| PkiError::Keys { path: keys_path.clone(), cause })?;
+                let bytes =
+                    SigningKey::generate().map_err(|cause| PkiError::SigningKey { path: keys_path.clone(), cause })?;
                 write(&keys_path, &bytes)?;
-                Keys::read(&bytes)
+                SigningKey::read(&bytes)
             }
         };
-        let keys = keys.map_err(|cause| PkiError::Keys { path: keys_path, cause })?;
+        let signing_key = signing_key.map_err(|cause| PkiError::SigningKey { path: keys_path, cause })?;
         let authority = match certificate {
             Some(text) => String::from_utf8_lossy(&text).into_owned(),
             None => {
@@ -143,27 +127,27 @@ impl Pki {
                 text
             }
         };
-        Pki::with(authority, pair, keys).map_err(|cause| PkiError::Authority {
+        Pki::with(authority, pair, signing_key).map_err(|cause| PkiError::Authority {
             path,
             what: "a certificate in PEM",
             cause,
         })
     }
 
-    /// An authority that nobody keeps, for servers in memory.
+    /// A temporary authority, for servers in memory.
     pub fn ephemeral(now: Timestamp) -> Result<Pki, PkiError> {
         let what = "a key for the authority";
         let pair = KeyPair::generate().map_err(|cause| PkiError::Certificate { what, cause })?;
         let path = PathBuf::from("service-account.key");
-        let bytes = Keys::generate().map_err(|cause| PkiError::Keys { path: path.clone(), cause })?;
-        let keys = Keys::read(&bytes).map_err(|cause| PkiError::Keys { path, cause })?;
+        let bytes = SigningKey::generate().map_err(|cause| PkiError::SigningKey { path: path.clone(), cause })?;
+        let signing_key = SigningKey::read(&bytes).map_err(|cause| PkiError::SigningKey { path, cause })?;
         let authority = authority(&pair, now)?;
-        Pki::with(authority, pair, keys).map_err(|cause| PkiError::Certificate { what, cause })
+        Pki::with(authority, pair, signing_key).map_err(|cause| PkiError::Certificate { what, cause })
     }
 
-    fn with(authority: String, pair: KeyPair, keys: Keys) -> Result<Pki, rcgen::Error> {
+    fn with(authority: String, pair: KeyPair, signing_key: SigningKey) -> Result<Pki, rcgen::Error> {
         let issuer = Issuer::from_ca_cert_pem(&authority, pair)?;
-        Ok(Pki { issuer, authority, keys: Arc::new(keys) })
+        Ok(Pki { issuer, authority, signing_key: Arc::new(signing_key) })
     }
 
     /// The authority's certificate, as PEM.
@@ -172,7 +156,7 @@ impl Pki {
     }
 
     /// A certificate for the server under these addresses and names.
-    pub fn serving(&self, addresses: &[IpAddr], names: &[&str], now: Timestamp) -> Result<Certified, PkiError> {
+    pub fn serving(&self, addresses: &[IpAddr], names: &[&str], now: Timestamp) -> Result<CertifiedKey, PkiError> {
         let what = "the server's certificate";
         let failed = |cause| PkiError::Certificate { what, cause };
         let mut params = leaf("seaworthy-apiserver", now);
@@ -185,18 +169,18 @@ impl Pki {
     }
 
     /// A certificate for a user in a group.
-    pub fn client(&self, user: &str, group: &str, now: Timestamp) -> Result<Certified, PkiError> {
+    pub fn client(&self, user: &str, group: &str, now: Timestamp) -> Result<CertifiedKey, PkiError> {
         let mut params = leaf(user, now);
         params.distinguished_name.push(DnType::OrganizationName, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.sign(params, "a client's certificate")
     }
 
-    fn sign(&self, params: CertificateParams, what: &'static str) -> Result<Certified, PkiError> {
+    fn sign(&self, params: CertificateParams, what: &'static str) -> Result<CertifiedKey, PkiError> {
         let failed = |cause| PkiError::Certificate { what, cause };
         let pair = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&pair, &self.issuer).map_err(failed)?;
-        Ok(Certified { certificate: certificate.pem(), key: pair.serialize_pem() })
+        Ok(CertifiedKey { certificate: certificate.pem(), key: pair.serialize_pem() })
     }
 }
 
@@ -226,7 +210,7 @@ fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
         // Month and day of a date are small and positive.
         rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
     };
-    params.not_before = date(now - SKEW);
+    params.not_before = date(now - CLOCK_SKEW);
     params.not_after = date(now + SignedDuration::from_hours(24 * (days + 1)));
 }
 
@@ -240,7 +224,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, PkiError> {
     }
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read, atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), PkiError> {
     let failed = |cause| PkiError::File { path: path.to_owned(), cause };
     let fresh = path.with_extension("new");

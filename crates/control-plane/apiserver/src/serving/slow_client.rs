@@ -1,6 +1,6 @@
-//! Clients that are too slow: a connection that says nothing at first, takes nothing, or takes a list for ever, is cut.
+//! Timeouts for slow clients: closes connections that send nothing, read nothing, or read a list too slowly.
 //!
-//! What is left to hyper: how long the headers of a request may take, and whether an HTTP/2 client still answers.
+//! hyper limits the time for request headers and pings HTTP/2 clients.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice};
@@ -15,64 +15,64 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::response::Body;
 
-/// By then hyper knows which protocol is spoken, and its own limits hold: as long as what an HTTP/2 client says first.
-const GREETING: usize = 24;
+/// After these bytes hyper knows the protocol and applies its own limits: the length of the HTTP/2 preface.
+const PREFACE_LENGTH: usize = 24;
 
-/// A connection with limits for silence.
-pub struct Paced<S> {
+/// A connection with timeouts for inactivity.
+pub struct StallGuard<S> {
     stream: S,
-    /// Until when the greeting must have come; none once it has.
-    greeting: Option<Pin<Box<Sleep>>>,
-    greeted: usize,
-    /// How long a client may take nothing of what it is sent.
-    patience: Duration,
-    /// Until when it must have taken something, while something waits for it.
-    taking: Option<Pin<Box<Sleep>>>,
+    /// The deadline of the first bytes; none once they are received.
+    preface: Option<Pin<Box<Sleep>>>,
+    received: usize,
+    /// How long a client may read nothing.
+    write_timeout: Duration,
+    /// The deadline of the next read by the client, while data waits for it.
+    write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Paced<S> {
-    /// A connection whose client must say something within `greeting`, and take something within `patience`.
-    pub fn new(stream: S, greeting: Duration, patience: Duration) -> Paced<S> {
-        Paced { stream, greeting: Some(Box::pin(sleep(greeting))), greeted: 0, patience, taking: None }
+impl<S> StallGuard<S> {
+    /// A connection whose client must send data within `preface`, and read within `write_timeout`.
+    pub fn new(stream: S, preface: Duration, write_timeout: Duration) -> StallGuard<S> {
+        StallGuard { stream, preface: Some(Box::pin(sleep(preface))), received: 0, write_timeout, write_deadline: None }
     }
 
-    /// The result of an attempt to send, unless the client has taken nothing for too long.
+    /// The result of a write, or an error after `write_timeout`.
     fn sent<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
-            self.taking = None;
+            self.write_deadline = None;
             return attempt;
         }
-        let patience = self.patience;
-        let taking = self.taking.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(taking.as_mut().poll(cx));
-        Poll::Ready(Err(too_slow("the client takes nothing of its answer")))
+        let write_timeout = self.write_timeout;
+        let write_deadline = self.write_deadline.get_or_insert_with(|| Box::pin(sleep(write_timeout)));
+        ready!(write_deadline.as_mut().poll(cx));
+        Poll::Ready(Err(too_slow("the client does not read the response")))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if self.greeting.is_none() {
+        if self.preface.is_none() {
             return read;
         }
         match read {
             Poll::Ready(result) => {
-                self.greeted += buffer.filled().len() - before;
-                if self.greeted >= GREETING {
-                    self.greeting = None;
+                self.received += buffer.filled().len() - before;
+                if self.received >= PREFACE_LENGTH {
+                    self.preface = None;
                 }
                 Poll::Ready(result)
             }
-            Poll::Pending => match self.greeting.as_mut().map(|greeting| greeting.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Err(too_slow("the client says nothing"))),
+            Poll::Pending => match self.preface.as_mut().map(|preface| preface.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Err(too_slow("the client sends nothing"))),
                 _ => Poll::Pending,
             },
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.sent(cx, attempt)
@@ -102,21 +102,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 }
 
-/// An answer that must be taken by a certain time, if it is one that could take for ever.
-pub struct Timely {
+/// A response body with a deadline, if it is generated on demand.
+pub struct DeadlineBody {
     body: Body,
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl Timely {
-    /// A watch takes as long as it takes, and what is whole already is small; a long list must be taken by `end`.
-    pub fn new(body: Body, end: Instant) -> Timely {
+impl DeadlineBody {
+    /// Watches have no deadline and complete bodies are small; a long list must be read by `end`.
+    pub fn new(body: Body, end: Instant) -> DeadlineBody {
         let end = body.is_long().then(|| Box::pin(tokio::time::sleep_until(end)));
-        Timely { body, end }
+        DeadlineBody { body, end }
     }
 }
 
-impl HttpBody for Timely {
+impl HttpBody for DeadlineBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -124,9 +124,9 @@ impl HttpBody for Timely {
         if let Some(end) = &mut self.end
             && end.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Some(Err(too_slow("the client takes its list too slowly"))));
+            return Poll::Ready(Some(Err(too_slow("the client reads the list too slowly"))));
         }
-        // The other kind of error cannot be made.
+        // This error type has no values.
         Pin::new(&mut self.body).poll_frame(cx).map_err(|never| match never {})
     }
 

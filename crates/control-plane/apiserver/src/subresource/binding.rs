@@ -1,4 +1,4 @@
-//! `pods/binding`: puts a pod on a node, once.
+//! `pods/binding`: assigns a pod to a node, once.
 
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::admission;
 use crate::clock;
 use crate::object::Metadata;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::request::Call;
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::response::Answer;
-use crate::response::status::{Failure, Named};
+use crate::response::status::{Failure, GroupResource};
 use crate::write;
 
 use super::{done, sent, set_condition};
@@ -32,11 +32,12 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
         causes.push(Cause::required("target.name", ""));
     }
     if !causes.is_empty() {
-        return Err(Failure::invalid(Named { group: "", word: "Binding" }, name, causes));
+        return Err(Failure::invalid(GroupResource { group: "", resource: "Binding" }, name, causes));
     }
-    let warnings = admission::review_deed(call, &binding, options.is_dry_run)?;
-    let now = clock::written(call.server.world().now());
-    let conflict = |why: String| Err(Failure::conflict(Named { group: "", word: "pods/binding" }, name, &why));
+    let warnings = admission::review_subresource(call, &binding, options.is_dry_run)?;
+    let now = clock::rfc3339(call.server.clock().now());
+    let conflict =
+        |why: String| Err(Failure::conflict(GroupResource { group: "", resource: "pods/binding" }, name, &why));
     let bound = |pod: &mut crate::object::Object| {
         if !binding.uid().is_empty() && binding.uid() != pod.uid() {
             return conflict(format!(
@@ -69,10 +70,10 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
         set_condition(pod, condition, &now);
         Ok(())
     };
-    let key = write::own_key(call, name);
+    let key = write::object_key(call, name);
     if options.is_dry_run {
         let found = call.server.store().get(&key);
-        let found = found.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
+        let found = found.ok_or_else(|| Failure::not_found(call.resource.group_resource(), name))?;
         bound(&mut crate::server::decode(&found))?;
         return Ok(Answer { warnings, ..done(call) });
     }

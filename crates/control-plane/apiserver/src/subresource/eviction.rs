@@ -1,11 +1,11 @@
-//! `pods/eviction`: deletes a pod, if the budgets of those who rely on it allow that.
+//! `pods/eviction`: deletes a pod if its PodDisruptionBudgets allow it.
 
 use seaworthy_store::{Key, Record};
 use serde_json::{Value, json};
 
 use crate::admission;
 use crate::clock;
-use crate::object::reach::{Reach, map_mut};
+use crate::object::field_access::{FieldAccess, map_mut};
 use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::request::options::DeleteOptions;
@@ -17,12 +17,12 @@ use crate::write;
 
 use super::{done, sent, set_condition};
 
-const BUDGETS: &str = "policy/poddisruptionbudgets";
+const DISRUPTION_BUDGETS: &str = "policy/poddisruptionbudgets";
 
-/// A budget remembers the pods that it let go until they are gone. More than this, and nobody removes them.
-const REMEMBERED: usize = 2000;
+/// The most entries of `status.disruptedPods`. More mean that no controller removes them.
+const MAX_DISRUPTED_PODS: usize = 2000;
 
-const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+const BUDGET_VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 /// Evicts the pod.
 pub async fn evict(call: &Call) -> Result<Answer, Failure> {
@@ -32,23 +32,23 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
     let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
-    let warnings = admission::review_deed(call, &eviction, options.is_dry_run)?;
-    let key = write::own_key(call, name);
+    let warnings = admission::review_subresource(call, &eviction, options.is_dry_run)?;
+    let key = write::object_key(call, name);
     for attempt in 1.. {
         let pod = call.server.store().get(&key).map(|record| decode(&record));
-        let pod = pod.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
-        let claimed = match is_dispensable(&pod) {
-            true => Claimed::Nothing,
-            false => claim(call, &pod, &options).await?,
+        let pod = pod.ok_or_else(|| Failure::not_found(call.resource.group_resource(), name))?;
+        let grounds = match is_exempt(&pod) {
+            true => EvictionGrounds::NoBudget,
+            false => use_budget(call, &pod, &options).await?,
         };
         if !options.is_dry_run && !pod.is_deleting() {
-            match announce(call, &key, &pod, claimed).await {
-                // It works by now, or nearly: then it counts.
+            match set_disruption_target(call, &key, &pod, grounds).await {
+                // The pod changed and may be ready now: check the budget again.
                 Err(failure) if failure.code == 409 && attempt < write::MAX_ATTEMPTS => continue,
                 announced => announced?,
             }
         }
-        // What was looked at is what goes: another pod by that name was promised to somebody else.
+        // Evict only this pod, not a new one with the same name.
         options.preconditions.uid.get_or_insert_with(|| pod.uid().to_owned());
         break;
     }
@@ -56,12 +56,12 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { warnings, ..done(call) })
 }
 
-/// Says in the pod why it goes. One that may go because it does not work must be as it was when that was seen.
-async fn announce(call: &Call, key: &Key, seen: &Object, claimed: Claimed) -> Result<(), Failure> {
-    let now = clock::written(call.server.world().now());
+/// Sets the condition `DisruptionTarget`. A pod that is evicted because it is not ready must not have changed since.
+async fn set_disruption_target(call: &Call, key: &Key, seen: &Object, grounds: EvictionGrounds) -> Result<(), Failure> {
+    let now = clock::rfc3339(call.server.clock().now());
     let announced = write::amend(&call.server, &call.resource, key, |pod| {
-        if claimed == Claimed::Unready && pod.revision_text() != seen.revision_text() {
-            return Err(Failure::modified(call.resource.named(), pod.name()));
+        if grounds == EvictionGrounds::Unready && pod.revision_text() != seen.revision_text() {
+            return Err(Failure::modified(call.resource.group_resource(), pod.name()));
         }
         let condition = json!({
             "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
@@ -73,8 +73,8 @@ async fn announce(call: &Call, key: &Key, seen: &Object, claimed: Claimed) -> Re
     announced.await.map(|_| ())
 }
 
-/// A pod that serves nobody: no budget counts it.
-fn is_dispensable(pod: &Object) -> bool {
+/// Whether a pod does not count for budgets: it is not running.
+fn is_exempt(pod: &Object) -> bool {
     pod.is_deleting() || matches!(pod.text("status.phase"), "Succeeded" | "Failed" | "Pending")
 }
 
@@ -83,44 +83,49 @@ fn is_ready(pod: &Object) -> bool {
     conditions.iter().any(|condition| condition.text("type") == "Ready" && condition.text("status") == "True")
 }
 
-/// On what grounds a pod may go.
+/// Why an eviction is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claimed {
-    /// No budget is about it.
-    Nothing,
-    /// A budget is, and the pod does not work as it is now.
+enum EvictionGrounds {
+    /// No budget matches the pod.
+    NoBudget,
+    /// A budget matches, and the pod is not ready.
     Unready,
-    /// A budget counted it.
+    /// A budget counted the disruption.
     Disruption,
 }
 
-/// Takes one disruption from the pod's budget, if it has one.
-async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<Claimed, Failure> {
+/// Uses one disruption of the pod's budget, if it has one.
+async fn use_budget(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<EvictionGrounds, Failure> {
     let server = &call.server;
-    let records = server.store().list(BUDGETS, Some(&call.path.namespace)).records;
+    let records = server.store().list(DISRUPTION_BUDGETS, Some(&call.path.namespace)).records;
     let budgets: Vec<Object> = records.iter().map(|record: &std::sync::Arc<Record>| decode(record)).collect();
     let mut budgets = budgets.iter().filter(|budget| concerns(budget, pod));
-    let Some(budget) = budgets.next() else { return Ok(Claimed::Nothing) };
+    let Some(budget) = budgets.next() else { return Ok(EvictionGrounds::NoBudget) };
     if budgets.next().is_some() {
         return Err(Failure::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
         ));
     }
     if !is_ready(pod) {
-        // A pod that does not work is no loss, as long as enough others do.
+        // A pod that is not ready may go if enough others are healthy.
         let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
         let policy = budget.text("spec.unhealthyPodEvictionPolicy");
         if policy == "AlwaysAllow" || (healthy >= wanted && wanted > 0) {
-            return Ok(Claimed::Unready);
+            return Ok(EvictionGrounds::Unready);
         }
     }
-    let resource = call.registry.of_storage(BUDGETS).ok_or_else(|| Failure::internal("there are no budgets"))?;
-    let key = Key::new(BUDGETS, call.path.namespace.as_str(), budget.name());
-    let now = clock::written(server.world().now());
+    let resource = call
+        .registry
+        .of_storage(DISRUPTION_BUDGETS)
+        .ok_or_else(|| Failure::internal("PodDisruptionBudgets are not served"))?;
+    let key = Key::new(DISRUPTION_BUDGETS, call.path.namespace.as_str(), budget.name());
+    let now = clock::rfc3339(server.clock().now());
     if options.is_dry_run {
-        return spend(&mut budget.clone(), pod.name(), &now).map(|()| Claimed::Disruption);
+        return count_disruption(&mut budget.clone(), pod.name(), &now).map(|()| EvictionGrounds::Disruption);
     }
-    write::amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| Claimed::Disruption)
+    write::amend(server, resource, &key, |budget| count_disruption(budget, pod.name(), &now))
+        .await
+        .map(|_| EvictionGrounds::Disruption)
 }
 
 fn concerns(budget: &Object, pod: &Object) -> bool {
@@ -134,16 +139,16 @@ fn count(budget: &Object, key: &str) -> i64 {
 }
 
 /// Counts one disruption in a budget, or refuses it.
-fn spend(budget: &mut Object, pod: &str, now: &str) -> Result<(), Failure> {
+fn count_disruption(budget: &mut Object, pod: &str, now: &str) -> Result<(), Failure> {
     let name = budget.name().to_owned();
     if count(budget, "observedGeneration") < budget.generation() {
         let why = format!("The disruption budget {name} is still being processed by the server.");
         return Err(refused(why, Some(10)));
     }
     let allowed = count(budget, "disruptionsAllowed");
-    if allowed < 0 || budget.map("status.disruptedPods").is_some_and(|pods| pods.len() > REMEMBERED) {
+    if allowed < 0 || budget.map("status.disruptedPods").is_some_and(|pods| pods.len() > MAX_DISRUPTED_PODS) {
         let why = if allowed < 0 { "pdb disruptions allowed is negative" } else { "DisruptedPods map too big" };
-        let named = crate::response::status::Named { group: "policy", word: "poddisruptionbudgets" };
+        let named = crate::response::status::GroupResource { group: "policy", resource: "poddisruptionbudgets" };
         return Err(Failure::forbidden(named, &name, why));
     }
     if allowed == 0 {
@@ -169,7 +174,7 @@ fn spend(budget: &mut Object, pod: &str, now: &str) -> Result<(), Failure> {
 }
 
 fn refused(why: String, seconds: Option<u32>) -> Failure {
-    let mut failure = Failure::too_many_requests(REFUSED, 0);
+    let mut failure = Failure::too_many_requests(BUDGET_VIOLATED, 0);
     failure.retry_after = seconds;
     let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
     failure.details.get_or_insert_default().causes.push(cause);
@@ -189,11 +194,11 @@ mod tests {
     #[test]
     fn disruption_is_counted_and_its_pod_remembered() {
         let mut budget = budget(json!({"observedGeneration": 1, "disruptionsAllowed": 1}));
-        spend(&mut budget, "p", "now").unwrap();
+        count_disruption(&mut budget, "p", "now").unwrap();
         assert_eq!(count(&budget, "disruptionsAllowed"), 0);
         assert_eq!(budget.text("status.disruptedPods.p"), "now");
         assert_eq!(budget.list("status.conditions")[0]["status"], "False");
-        assert_eq!(spend(&mut budget, "q", "now").unwrap_err().code, 429);
+        assert_eq!(count_disruption(&mut budget, "q", "now").unwrap_err().code, 429);
     }
 
     #[rstest]
@@ -201,6 +206,6 @@ mod tests {
     #[case(json!({"observedGeneration": 1, "disruptionsAllowed": 0}), 429)]
     #[case(json!({"observedGeneration": 1, "disruptionsAllowed": -1}), 403)]
     fn budget_that_is_used_up_or_unknown_refuses(#[case] status: Value, #[case] code: u16) {
-        assert_eq!(spend(&mut budget(status), "p", "now").unwrap_err().code, code);
+        assert_eq!(count_disruption(&mut budget(status), "p", "now").unwrap_err().code, code);
     }
 }

@@ -1,4 +1,4 @@
-//! `/scale`: how many there should be, in the same words for every kind that can be counted.
+//! `/scale`: reads and sets the number of replicas, with one schema for all scalable kinds.
 
 use seaworthy_fields::{json_patch, merge_patch};
 use seaworthy_schema::Cause;
@@ -6,23 +6,23 @@ use serde_json::{Map, Value, json};
 
 use crate::admission;
 use crate::builtin::apps::workload::selector_text;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::request::decode;
 use crate::request::media::{Format, PatchKind};
 use crate::request::options::{WriteKind, WriteOptions};
-use crate::resource::kind::Replicas;
+use crate::resource::built_in_kind::ScalePaths;
 use crate::response::Answer;
 use crate::response::present;
-use crate::response::status::{Failure, Named};
+use crate::response::status::{Failure, GroupResource};
 use crate::verb::{as_invalid_patch, refused};
 use crate::write::{self, Conformed, Outcome, Proposal, ScaleWrite, in_version};
 
 use super::sent;
 
 /// The object as a `Scale`.
-fn shown(object: &Object, paths: &Replicas) -> Value {
+fn shown(object: &Object, paths: &ScalePaths) -> Value {
     let mut metadata = Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.metadata().get(key) {
@@ -30,11 +30,11 @@ fn shown(object: &Object, paths: &Replicas) -> Value {
         }
     }
     let mut spec = json!({});
-    // None is as good as zero here: the field is left out.
-    if let Some(wanted) = object.number(&paths.wanted).filter(|wanted| *wanted != 0) {
+    // Zero is omitted.
+    if let Some(wanted) = object.number(&paths.spec_replicas).filter(|wanted| *wanted != 0) {
         spec["replicas"] = wanted.into();
     }
-    let mut status = json!({"replicas": object.number(&paths.found).unwrap_or(0)});
+    let mut status = json!({"replicas": object.number(&paths.status_replicas).unwrap_or(0)});
     let selector = match object.at(&paths.selector) {
         Some(Value::String(text)) => text.clone(),
         Some(selector @ Value::Object(_)) => selector_text(selector),
@@ -47,34 +47,34 @@ fn shown(object: &Object, paths: &Replicas) -> Value {
 }
 
 /// Answers the scale.
-pub fn get(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
-    let found = call.server.store().get(&write::own_key(call, &call.path.name));
-    let found = found.ok_or_else(|| Failure::not_found(call.resource.named(), &call.path.name))?;
+pub fn get(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
+    let found = call.server.store().get(&write::object_key(call, &call.path.name));
+    let found = found.ok_or_else(|| Failure::not_found(call.resource.group_resource(), &call.path.name))?;
     let scale = shown(&in_version(call, &found), paths);
     let format = call.accepted.format;
     Ok(Answer::ok(format, present::text(&scale, format)))
 }
 
 /// Replaces the scale.
-pub async fn update(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
+pub async fn update(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
     let sent = sent(call, "Scale", &["autoscaling/v1"])?;
     let Conformed { object, unknown } = write::conform_scale(sent)?;
-    let warnings = write::judge_oddities_of("Scale", "v1", &options, &unknown, &[])?;
+    let warnings = write::field_validation_warnings_of("Scale", "v1", &options, &unknown, &[])?;
     check_name(call, &object)?;
     let scale = Value::Object(object);
     set(call, paths, &options, |old| {
         let (uid, own) = (scale.text("metadata.uid"), old.text("metadata.uid"));
         if !uid.is_empty() && uid != own {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
-            return Err(Failure::conflict(call.resource.named(), &call.path.name, &why));
+            return Err(Failure::conflict(call.resource.group_resource(), &call.path.name, &why));
         }
         Ok((ScaleWrite::Written(scale.clone()), warnings.clone()))
     })
     .await
 }
 
-/// A scale is about the object that the path names.
+/// Checks name and namespace of a scale against the path.
 fn check_name(call: &Call, scale: &Object) -> Result<(), Failure> {
     let (name, namespace) = (scale.name(), scale.namespace());
     if name.is_empty() {
@@ -97,7 +97,7 @@ fn check_name(call: &Call, scale: &Object) -> Result<(), Failure> {
 }
 
 /// Patches the scale.
-pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
+pub async fn patch(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
     let kind = PatchKind::of_body(&call.headers)?;
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Patch(kind))?;
     if kind == PatchKind::Strategic && call.resource.is_custom() {
@@ -112,10 +112,11 @@ pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
             PatchKind::Merge | PatchKind::Strategic => merge_patch(old, patch.clone()),
         };
         let Value::Object(patched) = patched.map_err(refused)? else {
-            return Err(as_invalid_patch(Failure::bad_request("the patch leaves no object")));
+            return Err(as_invalid_patch(Failure::bad_request("the patched value is not an object")));
         };
         let Conformed { object, unknown } = write::conform_scale(patched).map_err(as_invalid_patch)?;
-        let warnings = write::judge_oddities_of("Scale", "v1", &options, &unknown, &[]).map_err(as_invalid_patch)?;
+        let warnings =
+            write::field_validation_warnings_of("Scale", "v1", &options, &unknown, &[]).map_err(as_invalid_patch)?;
         check_name(call, &object)?;
         Ok((ScaleWrite::Written(Value::Object(object)), warnings))
     })
@@ -124,14 +125,14 @@ pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
 
 async fn set<'p>(
     call: &Call,
-    paths: &Replicas,
+    paths: &ScalePaths,
     options: &WriteOptions,
     make: impl Fn(Value) -> Result<(ScaleWrite<'p>, Vec<String>), Failure>,
 ) -> Result<Answer, Failure> {
     let change = |old: &Object| {
         let before = shown(old, paths);
         let (write, mut warnings) = make(before.clone())?;
-        let (scale, owners) = write::own_scale(call, old, &before, write, &options.manager)?;
+        let (scale, owners) = write::track_scale_write(call, old, &before, write, &options.manager)?;
         let wanted = scale.number("spec.replicas").unwrap_or(0);
         if wanted < 0 {
             return Err(negative(call, paths, wanted));
@@ -142,10 +143,10 @@ async fn set<'p>(
             revision => object.metadata_mut().insert("resourceVersion".to_owned(), revision.into()),
         };
         if object.revision_text().is_empty() {
-            // Whatever is there is scaled.
+            // Without a revision the present object is scaled.
             object.set_meta("resourceVersion", old.revision_text());
         }
-        put(&mut object, &paths.wanted, wanted.into());
+        put(&mut object, &paths.spec_replicas, wanted.into());
         match owners {
             Value::Null => object.metadata_mut().remove("managedFields"),
             owners => object.metadata_mut().insert("managedFields".to_owned(), owners),
@@ -168,22 +169,22 @@ async fn set<'p>(
     .await
 }
 
-/// What is wrong with a number below zero: of the scale, or of the object if users defined its kind.
-fn negative(call: &Call, paths: &Replicas, wanted: i64) -> Failure {
+/// The failure for a negative number: of the scale, or of the object for custom resources.
+fn negative(call: &Call, paths: &ScalePaths, wanted: i64) -> Failure {
     let (named, cause) = match call.resource.is_custom() {
         true => (
-            call.resource.named_kind(),
-            Cause::invalid(format!(".{}", paths.wanted), wanted, "should be a non-negative integer"),
+            call.resource.group_kind(),
+            Cause::invalid(format!(".{}", paths.spec_replicas), wanted, "should be a non-negative integer"),
         ),
         false => (
-            Named { group: "autoscaling", word: "Scale" },
+            GroupResource { group: "autoscaling", resource: "Scale" },
             Cause::invalid("spec.replicas", wanted, "must be greater than or equal to 0"),
         ),
     };
     Failure::invalid(named, &call.path.name, vec![cause])
 }
 
-/// Sets the value at a path, making what leads there.
+/// Sets the value at a path, creating missing maps.
 fn put(object: &mut Object, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
@@ -206,9 +207,9 @@ mod tests {
     fn deployment_is_shown_by_its_numbers_and_its_selector() {
         let object = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"replicas": 2,
             "selector": {"matchLabels": {"app": "a"}}}, "status": {"replicas": 1}});
-        let paths = Replicas {
-            wanted: "spec.replicas".into(),
-            found: "status.replicas".into(),
+        let paths = ScalePaths {
+            spec_replicas: "spec.replicas".into(),
+            status_replicas: "status.replicas".into(),
             selector: "spec.selector".into(),
         };
         let scale = shown(object.as_object().unwrap(), &paths);

@@ -11,27 +11,27 @@ use crate::request::options::DeleteOptions;
 use crate::resource::Resource;
 use crate::response::status::Failure;
 use crate::response::{Answer, present};
-use crate::write::{self, Deleted};
+use crate::write::{self, Deletion};
 
 use super::list::list_of;
 
 /// Removes the object.
 pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    let key = write::own_key(call, &call.path.name);
+    let key = write::object_key(call, &call.path.name);
     let mut warnings = Vec::new();
     let deleted = write::delete_checked(&call.server, &call.resource, &key, &options, |object| {
         warnings = admission::review_deletion(call, object, &options)?;
         Ok(())
     })
     .await?;
-    let now = call.server.world().now();
+    let now = call.server.clock().now();
     let object = match deleted {
-        Deleted::Gone(object) if !call.resource.ways().answers_deleted => {
+        Deletion::Removed(object) if !call.resource.behaviour().answers_deleted => {
             let body = present::text(&success(&call.resource, &object), call.accepted.format);
             return Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) });
         }
-        Deleted::Gone(object) | Deleted::Held(object) => object,
+        Deletion::Removed(object) | Deletion::Pending(object) => object,
     };
     let body = present::shaped(&call.resource, object, call.accepted, &call.query, now)?;
     Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) })
@@ -48,7 +48,7 @@ pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
         };
         match write::delete_checked(&call.server, &call.resource, &record.key, &options, check).await {
             Ok(_) => {}
-            // Somebody else was faster.
+            // Another client deleted it.
             Err(failure) if failure.code == 404 => {}
             Err(failure) => return Err(failure),
         }
@@ -62,15 +62,15 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Failure> {
     }
     let format = Format::of_body(&call.headers)?;
     let decoded = decode::read(&call.body, format)
-        .map_err(|why| Failure::bad_request(format!("the options of the deletion cannot be read: {why}")))?;
-    let options = decode::in_an_object(decoded.value)
+        .map_err(|why| Failure::bad_request(format!("cannot read the DeleteOptions: {why}")))?;
+    let options = decode::into_typed_object(decoded.value)
         .map_err(|why| Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
-    // Whoever sends an object to a deletion means something else. The version does not matter: every group has options.
+    // Any other kind in the body is a mistake. The version does not matter: every group has DeleteOptions.
     let text = |key: &str| options.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("kind");
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = text("apiVersion");
-        let why = format!("no kind {kind:?} is registered for version {version:?} that a deletion takes");
+        let why = format!("no kind {kind:?} is registered for version {version:?} in the body of a deletion");
         return Err(Failure::bad_request(format!("{why}; send DeleteOptions or no body")));
     }
     DeleteOptions::read(&call.query, Some(&Value::Object(options)))

@@ -1,4 +1,5 @@
-//! Verbs: one file each. A verb reads the request and answers; writes go through [`crate::write`]. No verb knows any kind.
+//! Verbs: one file each. A verb reads the request and answers; writes go through [`crate::write`]. No verb knows any
+//! kind.
 
 mod create;
 mod delete;

@@ -9,7 +9,7 @@ use crate::request::decode;
 use crate::request::media::{Format, PatchKind};
 use crate::request::options::{WriteKind, WriteOptions};
 use crate::response::Answer;
-use crate::response::status::{ALREADY_EXISTS, Failure, Named};
+use crate::response::status::{ALREADY_EXISTS, Failure, GroupResource};
 use crate::write::{self, Conformed, Proposal};
 
 /// Applies the patch in the body.
@@ -26,15 +26,16 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
         let patched = patched(call, kind, old, &patch.value)?;
         let patched = with_kind(call, kind, patched)?;
         let Conformed { object, unknown } = write::conform(&call.resource, patched).map_err(as_invalid_patch)?;
-        let warnings = write::judge_oddities(&call.resource, &options, &unknown, &odd).map_err(as_invalid_patch)?;
+        let warnings =
+            write::field_validation_warnings(&call.resource, &options, &unknown, &odd).map_err(as_invalid_patch)?;
         said.clone_from(&warnings);
         Ok(Proposal { object, has_managers: false, warnings })
     })
     .await;
-    changed.map_err(|failure| failure.warned(&said))
+    changed.map_err(|failure| failure.with_warnings(&said))
 }
 
-/// What is odd about the patch itself: keys that come twice, and operations with keys that none has.
+/// Warnings about the patch itself: duplicate keys, and unknown keys of operations.
 fn oddities(kind: PatchKind, patch: &decode::Decoded) -> Vec<String> {
     if kind != PatchKind::Json {
         return patch.duplicates.clone();
@@ -63,10 +64,10 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
         },
         PatchKind::Apply => return Err(Failure::unsupported_patch()),
     };
-    let result = result.map_err(|error| write::discreet(&call.resource, refused(error)))?;
+    let result = result.map_err(|error| write::redact_secret(&call.resource, refused(error)))?;
     match result {
         Value::Object(object) => Ok(object),
-        _ => Err(as_invalid_patch(Failure::bad_request("the patch leaves no object"))),
+        _ => Err(as_invalid_patch(Failure::bad_request("the patched value is not an object"))),
     }
 }
 
@@ -75,7 +76,7 @@ pub fn refused(error: PatchError) -> Failure {
     match error {
         PatchError::BadRequest(why) => Failure::bad_request(why),
         PatchError::TooLarge(why) => Failure { message: why, ..Failure::too_large(0) },
-        // What exactly does not fit is left out, as by the real server.
+        // Details are omitted, as in the real server.
         PatchError::Unprocessable(_) => {
             Failure::unprocessable("the server rejected our request due to an error in our request")
         }
@@ -83,7 +84,7 @@ pub fn refused(error: PatchError) -> Failure {
     }
 }
 
-/// The patched object with its kind. No patch makes another kind of an object, and none needs to say which it is.
+/// The patched object with its kind and version. A patch cannot change them.
 fn with_kind(call: &Call, kind: PatchKind, mut object: Object) -> Result<Object, Failure> {
     let resource = &call.resource;
     let text = |object: &Object, key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -97,7 +98,7 @@ fn with_kind(call: &Call, kind: PatchKind, mut object: Object) -> Result<Object,
     }
     let is_own =
         (found.is_empty() || *found == *resource.kind) && (version.is_empty() || *version == *resource.api_version);
-    // A strategic patch changes fields of a structure, and the kind is none of them.
+    // A strategic merge patch ignores kind and version.
     if !is_own && kind != PatchKind::Strategic {
         let why = format!("no kind {found:?} is registered for version {version:?}");
         return Err(as_invalid_patch(Failure::bad_request(why)));
@@ -107,7 +108,7 @@ fn with_kind(call: &Call, kind: PatchKind, mut object: Object) -> Result<Object,
     Ok(object)
 }
 
-/// What a patch makes of an object is the patch's fault: 422, with the field `patch`.
+/// Turns a 400 for a patched object into 422 with the field `patch`.
 pub fn as_invalid_patch(failure: Failure) -> Failure {
     if failure.code != 400 {
         return failure;
@@ -117,11 +118,11 @@ pub fn as_invalid_patch(failure: Failure) -> Failure {
         .rsplit_once(": strict decoding error")
         .map_or(failure.message.clone(), |(_, rest)| format!("strict decoding error{rest}"));
     // Differs: the real server repeats the whole object here, because a Secret must not end up in a message.
-    let cause = seaworthy_schema::Cause::invalid("patch", seaworthy_schema::Shown::OMITTED, &why);
-    Failure::invalid(Named { group: "", word: "" }, "", vec![cause])
+    let cause = seaworthy_schema::Cause::invalid("patch", seaworthy_schema::ShownValue::OMITTED, &why);
+    Failure::invalid(GroupResource { group: "", resource: "" }, "", vec![cause])
 }
 
-/// A configuration is about the object that the path names. Only where there is one already may it leave that out.
+/// Checks the name in a configuration against the path. It may be missing if the object exists.
 fn check_identity(call: &Call, config: &mut Object, exists: bool) -> Result<(), Failure> {
     match config.name() {
         "" if exists && config.meta_text("generateName").is_empty() => {
@@ -146,12 +147,12 @@ fn configuration(call: &Call) -> Result<(Object, Vec<String>), Failure> {
         .map_err(|why| Failure::bad_request(format!("error decoding patch: error converting YAML to JSON: {why}")))?;
     let config = match decoded.value {
         Value::Object(config) => config,
-        // Nothing at all is an object without anything.
+        // An empty body is an empty object.
         Value::Null => Object::new(),
         other => {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                decode::word(&other)
+                decode::json_type(&other)
             );
             let before = "error decoding patch: error unmarshaling JSON: while decoding JSON";
             return Err(Failure::bad_request(format!("{before}: {why}")));
@@ -170,25 +171,25 @@ fn configuration(call: &Call) -> Result<(Object, Vec<String>), Failure> {
 async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let (config, duplicates) = configuration(call)?;
     let config = write::check_applied(call, config)?;
-    let key = write::own_key(call, &call.path.name);
+    let key = write::object_key(call, &call.path.name);
     let exists = call.server.store().get(&key).is_some();
     let mut config = config;
     check_identity(call, &mut config, exists || !call.path.subresource.is_empty())?;
     let Conformed { object, unknown } = write::conform(&call.resource, config)?;
-    let warnings = write::judge_oddities(&call.resource, options, &unknown, &duplicates)?;
+    let warnings = write::field_validation_warnings(&call.resource, options, &unknown, &duplicates)?;
     let config = Value::Object(object);
     if !exists && call.path.subresource.is_empty() {
         match apply_to_nothing(call, options, &config, &warnings).await {
-            // Created concurrently: then there is something to apply to.
+            // Created concurrently: apply to that object.
             Err(failure) if failure.reason == ALREADY_EXISTS => {}
-            created => return created.map_err(|failure| failure.warned(&warnings)),
+            created => return created.map_err(|failure| failure.with_warnings(&warnings)),
         }
     }
     let changed = write::change(call, options, |old| {
-        let object = write::own_applied(call, Some(old), &config, &options.manager, options.force)?;
+        let object = write::apply_config(call, Some(old), &config, &options.manager, options.force)?;
         Ok(Proposal { object, has_managers: true, warnings: warnings.clone() })
     });
-    changed.await.map_err(|failure| failure.warned(&warnings))
+    changed.await.map_err(|failure| failure.with_warnings(&warnings))
 }
 
 /// Creates an object by applying to nothing.
@@ -198,7 +199,7 @@ async fn apply_to_nothing(
     config: &Value,
     warnings: &[String],
 ) -> Result<Answer, Failure> {
-    let mut object = write::own_applied(call, None, config, &options.manager, options.force)?;
+    let mut object = write::apply_config(call, None, config, &options.manager, options.force)?;
     call.check_creation()?;
     write::check_no_uid(call, &object)?;
     object.metadata_mut().remove("resourceVersion");

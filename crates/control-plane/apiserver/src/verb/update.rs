@@ -15,27 +15,27 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
     let format = Format::of_body(&call.headers)?;
     let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
-    let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    let warnings = write::field_validation_warnings(&call.resource, &options, &unknown, &duplicates)?;
     write::check_name(call, &object)?;
-    let key = write::own_key(call, &call.path.name);
-    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
+    let key = write::object_key(call, &call.path.name);
+    if call.server.store().get(&key).is_none() && call.resource.behaviour().creates_on_update {
         call.check_creation()?;
         // A uid names an existing object, never a new one.
         check_uid(call, &object, "")?;
         let mut fresh = object.clone();
         fresh.metadata_mut().remove("resourceVersion");
         match write::create_object(call, fresh, &options, false).await {
-            // Created concurrently: then there is something to update.
+            // Created concurrently: update that object.
             Err(failure) if failure.reason == ALREADY_EXISTS => {}
-            Err(failure) => return Err(failure.warned(&warnings)),
-            Ok(answer) => return Ok(answer.warning(warnings)),
+            Err(failure) => return Err(failure.with_warnings(&warnings)),
+            Ok(answer) => return Ok(answer.with_warnings(warnings)),
         }
     }
     let changed = write::change(call, &options, |old| {
         check_uid(call, &object, old.uid())?;
         Ok(Proposal { object: object.clone(), has_managers: false, warnings: warnings.clone() })
     });
-    changed.await.map_err(|failure| failure.warned(&warnings))
+    changed.await.map_err(|failure| failure.with_warnings(&warnings))
 }
 
 /// A whole object that carries a uid replaces the object with that uid only.
@@ -45,5 +45,5 @@ fn check_uid(call: &Call, object: &Object, found: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
-    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
+    Err(Failure::conflict(call.resource.group_resource(), &call.path.name, &why))
 }

@@ -1,7 +1,7 @@
-//! Following changes.
+//! Watch (GET with `watch`): streams the changes of a collection.
 //!
-//! A watch holds a position in the store's events and nothing else: a client that reads slowly makes its own position
-//! fall behind, until the events it has not seen are gone and it is told to start over.
+//! A watch only holds a position in the store's events: with a slow client, the position falls behind until the events
+//! are compacted and the watch ends with 410 Expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,44 +18,44 @@ use crate::request::media::{Format, Shape};
 use crate::request::options::ListOptions;
 use crate::response::Answer;
 use crate::response::Body;
-use crate::response::present::{self, Include, Tabling};
+use crate::response::present::{self, IncludeObject, TableOptions};
 use crate::response::status::Failure;
 
-use super::list::Wanted;
+use super::list::RecordFilter;
 
-/// Lines that may wait for a client before its watch waits for it. The position in the events stays where it is.
-const WAITING: usize = 64;
+/// Lines that are buffered for a client before its watch waits.
+const CHANNEL_CAPACITY: usize = 64;
 
-/// How long a client may take to make room for one more line. A client that takes nothing holds on to everything that
-/// it has not got yet, long after the store has forgotten it.
-const STALLED: Duration = Duration::from_secs(60);
+/// How long the buffer may stay full. A client that does not read keeps buffered events in memory, long after the store
+/// has dropped them.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a client that asked for bookmarks gets one.
-const BOOKMARK: Duration = Duration::from_secs(60);
+/// How often bookmarks are sent.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The shortest time after which a watch without a wish ends. The real one takes between this and twice this, so that
-/// not all clients come back at once.
-const SHORTEST: u64 = 30 * 60;
+/// The shortest lifetime of a watch without `timeoutSeconds`. As in kube-apiserver, the lifetime is between this and
+/// twice this, so that not all clients reconnect at once.
+const MIN_LIFETIME_SECONDS: u64 = 30 * 60;
 
 /// Answers a stream of events.
 pub fn watch(call: Call) -> Result<Answer, Failure> {
     let options = ListOptions::read(&call.query, true)?;
-    Wanted::new(&call, &options)?;
-    let include = Include::read(&call.query)?;
+    RecordFilter::new(&call, &options)?;
+    let include = IncludeObject::read(&call.query)?;
     let begins_with_state = match options.initial_events {
         Some(wanted) => wanted,
         None => options.revision.is_none_or(|revision| revision == 0),
     };
     let store = call.server.store();
     let newest = store.revision();
-    // Taken before the answer begins: whatever the client writes once it has seen the answer is an event to it.
+    // Taken before the response begins: every later write of the client must be an event of the watch.
     let (initial, position) = match begins_with_state {
         true => {
             let namespace = (!call.path.namespace.is_empty()).then_some(call.path.namespace.as_str());
             let snapshot = store.list(&call.resource.storage, namespace);
             (snapshot.records, snapshot.revision)
         }
-        // Who asks for what is yet to come waits for it.
+        // A revision in the future: wait for it.
         false => (Vec::new(), options.revision.unwrap_or(newest).min(newest)),
     };
     let watch = match options.revision.filter(|asked| begins_with_state && *asked > newest) {
@@ -64,8 +64,8 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     };
 
     let format = call.accepted.format;
-    let (sender, receiver) = mpsc::channel(WAITING);
-    let mut stream = Stream { call, options, sender, include, has_columns: false };
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+    let mut stream = EventStream { call, options, sender, include, has_columns: false };
     tokio::spawn(async move {
         // Either way it ends, the answer ends: the sender is dropped with the task.
         let _ = stream.follow((begins_with_state && watch.is_ok()).then_some(initial), position, watch).await;
@@ -73,7 +73,7 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     Ok(Answer::ok(format, Body::stream(receiver)))
 }
 
-/// The position in the events, if they still go back that far.
+/// Opens a watch at a position, if it is not compacted yet.
 fn open(call: &Call, position: u64) -> Result<Watch, Failure> {
     let begins = call.resource.history_begins();
     if position < begins {
@@ -85,27 +85,27 @@ fn open(call: &Call, position: u64) -> Result<Watch, Failure> {
     })
 }
 
-struct Stream {
+struct EventStream {
     call: Call,
     options: ListOptions,
     sender: mpsc::Sender<Bytes>,
-    include: Include,
+    include: IncludeObject,
     has_columns: bool,
 }
 
-/// The client is gone, or told that it is over.
-struct Ended;
+/// The client disconnected or does not read.
+struct StreamEnded;
 
-impl Stream {
+impl EventStream {
     async fn follow(
         &mut self,
         initial: Option<Vec<Arc<Record>>>,
         position: u64,
         watch: Result<Watch, Failure>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), StreamEnded> {
         if let Some(initial) = initial {
             for record in &initial {
-                if self.wanted().takes(record) {
+                if self.wanted().matches(record) {
                     let line = self.line("ADDED", record, None);
                     self.send(line).await?;
                 }
@@ -119,26 +119,26 @@ impl Stream {
             Err(failure) => return self.fail(failure).await,
         };
         let end = Instant::now() + self.lifetime();
-        let mut next_bookmark = Instant::now() + BOOKMARK;
-        let mut told = position;
+        let mut next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+        let mut reported = position;
         let server = self.call.server.clone();
         let mut ending = std::pin::pin!(server.ended());
         loop {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
                 () = &mut ending => return Ok(()),
-                () = self.sender.closed() => return Err(Ended),
+                () = self.sender.closed() => return Err(StreamEnded),
                 () = sleep_until(end) => {
                     let newest = watch.progress();
-                    if self.options.bookmarks && newest > told {
+                    if self.options.bookmarks && newest > reported {
                         self.bookmark(newest, false).await?;
                     }
                     return Ok(());
                 }
                 () = sleep_until(next_bookmark), if self.options.bookmarks => {
-                    told = watch.progress();
-                    self.bookmark(told, false).await?;
-                    next_bookmark = Instant::now() + BOOKMARK;
+                    reported = watch.progress();
+                    self.bookmark(reported, false).await?;
+                    next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
                     continue;
                 }
             };
@@ -149,7 +149,7 @@ impl Stream {
                             continue;
                         }
                         self.event(event).await?;
-                        told = event.revision();
+                        reported = event.revision();
                     }
                 }
                 Err(WatchError::Closed) => return Ok(()),
@@ -158,31 +158,31 @@ impl Stream {
         }
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted::checked(&self.call, &self.options)
+    fn wanted(&self) -> RecordFilter<'_> {
+        RecordFilter::from_checked(&self.call, &self.options)
     }
 
     fn lifetime(&self) -> Duration {
         let seconds = self.options.timeout_seconds.unwrap_or_else(|| {
             let mut bytes = [0; 8];
-            self.call.server.world().entropy(&mut bytes);
-            SHORTEST + u64::from_be_bytes(bytes) % SHORTEST
+            self.call.server.clock().entropy(&mut bytes);
+            MIN_LIFETIME_SECONDS + u64::from_be_bytes(bytes) % MIN_LIFETIME_SECONDS
         });
         Duration::from_secs(seconds)
     }
 
     /// Sends what an event means to this client: an object may come into its view or leave it without being created
     /// or deleted.
-    async fn event(&mut self, event: &Event) -> Result<(), Ended> {
+    async fn event(&mut self, event: &Event) -> Result<(), StreamEnded> {
         let wanted = self.wanted();
-        let is_wanted = event.kind != EventKind::Deleted && wanted.takes(&event.record);
-        let was_wanted = event.previous.as_ref().is_some_and(|previous| wanted.takes(previous));
+        let is_wanted = event.kind != EventKind::Deleted && wanted.matches(&event.record);
+        let was_wanted = event.previous.as_ref().is_some_and(|previous| wanted.matches(previous));
         let line = match (was_wanted, is_wanted) {
             (false, false) => return Ok(()),
             (false, true) => self.line("ADDED", &event.record, Some(event)),
             (true, true) => self.line("MODIFIED", &event.record, Some(event)),
             (true, false) if event.kind == EventKind::Deleted => self.line("DELETED", &event.record, Some(event)),
-            // It left the view: the client gets what it last saw, at the revision at which it went.
+            // It no longer matches: the client gets its previous state, at the revision of the change.
             (true, false) => match &event.previous {
                 Some(previous) => {
                     let body = present::in_version(&self.call.resource, &previous.body());
@@ -195,16 +195,16 @@ impl Stream {
         self.send(line).await
     }
 
-    /// A line for a record. The form that most clients ask for is made once for all of them.
+    /// A line for a record. The common form is encoded once for all watches.
     fn line(&mut self, kind: &'static str, record: &Arc<Record>, event: Option<&Event>) -> Bytes {
         let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
         let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
         match event {
             Some(event) if is_plain && is_own_kind => {
                 let line = event.line(|event| plain_line(kind, &event.record.body()));
-                // The line has the body in it, so that nobody unpacks it again.
-                let body = line.slice(OPEN.len() + kind.len() + MIDDLE.len()..line.len() - CLOSE.len());
-                if self.call.resource.is_ready(&body) { line } else { self.encoded(kind, &body) }
+                // The line contains the body, so it is not decompressed again.
+                let body = line.slice(LINE_START.len() + kind.len() + LINE_MIDDLE.len()..line.len() - LINE_END.len());
+                if self.call.resource.is_served_as_stored(&body) { line } else { self.encoded(kind, &body) }
             }
             _ => self.encoded(kind, &record.body()),
         }
@@ -222,10 +222,10 @@ impl Stream {
             Shape::Metadata | Shape::MetadataList => present::metadata_only(&object, self.call.accepted),
             Shape::Table => {
                 let list = json!({"resourceVersion": crate::object::Metadata::revision_text(&object)});
-                let tabling = Tabling {
+                let tabling = TableOptions {
                     include: self.include,
                     accepted: self.call.accepted,
-                    now: self.call.server.world().now(),
+                    now: self.call.server.clock().now(),
                     has_columns: !std::mem::replace(&mut self.has_columns, true),
                 };
                 present::table(&self.call.resource, &[object], list, tabling)
@@ -246,7 +246,7 @@ impl Stream {
         }
     }
 
-    async fn bookmark(&mut self, revision: u64, ends_initial_state: bool) -> Result<(), Ended> {
+    async fn bookmark(&mut self, revision: u64, ends_initial_state: bool) -> Result<(), StreamEnded> {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if ends_initial_state {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
@@ -262,15 +262,15 @@ impl Stream {
         self.send(line).await
     }
 
-    async fn fail(&mut self, failure: Failure) -> Result<(), Ended> {
+    async fn fail(&mut self, failure: Failure) -> Result<(), StreamEnded> {
         let line = self.wrapped("ERROR", &failure.to_json());
         self.send(line).await
     }
 
-    async fn send(&self, line: Bytes) -> Result<(), Ended> {
-        match timeout(STALLED, self.sender.send(line)).await {
+    async fn send(&self, line: Bytes) -> Result<(), StreamEnded> {
+        match timeout(SEND_TIMEOUT, self.sender.send(line)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Ended),
+            Ok(Err(_)) | Err(_) => Err(StreamEnded),
         }
     }
 }
@@ -283,18 +283,19 @@ fn own_kind(kind: EventKind) -> &'static str {
     }
 }
 
-// What is around kind and object in a line.
-const OPEN: &[u8] = b"{\"type\":\"";
-const MIDDLE: &[u8] = b"\",\"object\":";
-const CLOSE: &[u8] = b"}\n";
+// The parts of a line around type and object.
+const LINE_START: &[u8] = b"{\"type\":\"";
+const LINE_MIDDLE: &[u8] = b"\",\"object\":";
+const LINE_END: &[u8] = b"}\n";
 
 fn plain_line(kind: &str, object: &[u8]) -> Bytes {
-    let mut line = BytesMut::with_capacity(OPEN.len() + kind.len() + MIDDLE.len() + object.len() + CLOSE.len());
-    line.put_slice(OPEN);
+    let mut line =
+        BytesMut::with_capacity(LINE_START.len() + kind.len() + LINE_MIDDLE.len() + object.len() + LINE_END.len());
+    line.put_slice(LINE_START);
     line.put_slice(kind.as_bytes());
-    line.put_slice(MIDDLE);
+    line.put_slice(LINE_MIDDLE);
     line.put_slice(object);
-    line.put_slice(CLOSE);
+    line.put_slice(LINE_END);
     line.freeze()
 }
 

@@ -1,6 +1,6 @@
 //! Amendments: writes of the server itself to a stored object, such as the binding of a pod.
 //!
-//! They are no writes of a user: no rules, no admission, no owners of fields.
+//! They are not writes of a user: they skip validation, admission and field ownership.
 
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
 
@@ -20,7 +20,7 @@ pub async fn amend(
     mut make: impl FnMut(&mut Object) -> Result<(), Failure>,
 ) -> Result<Object, Failure> {
     for attempt in 1.. {
-        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
+        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.group_resource(), &key.name))?;
         let old = decode_record(&found);
         let mut next = old.clone();
         make(&mut next)?;
@@ -28,15 +28,15 @@ pub async fn amend(
             return Ok(old);
         }
         let encoded = resource.encode(&next);
-        let body = Stored::new(encoded.bytes, encoded.hole);
+        let body = Stored::new(encoded.bytes, encoded.revision_offset);
         let change = Change::Put { key: key.clone(), expected: Expect::Revision(found.revision), body };
         match server.commit(change).await {
             Ok(record) => return Ok(decode_record(&record)),
             Err(CommitError::Conflict { .. }) if attempt < MAX_ATTEMPTS => {}
-            Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.named(), &key.name)),
+            Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.group_resource(), &key.name)),
             Err(error) => return Err(Failure::of_commit(&error)),
         }
     }
     // The loop above ends by returning.
-    Err(Failure::internal("the object changes too fast"))
+    Err(Failure::internal("too many concurrent changes to the object"))
 }

@@ -1,7 +1,7 @@
-//! Brings an object into the form of its kind: what the kind does not have is dropped and named.
+//! Conformance of an object to its schema: unknown fields are dropped and reported, wrong types refused.
 //!
-//! The real server reads built-in kinds into typed structures and writes them out again. That leaves marks which
-//! clients see: a value of the wrong type is refused at once, and what is empty and optional disappears.
+//! The real server reads built-in kinds into typed structures and writes them out again, with effects that clients see:
+//! a value of the wrong type is refused at once, and empty optional fields disappear.
 
 use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
 use serde_json::Value;
@@ -13,15 +13,14 @@ use crate::object::quantity::{self, Quantity};
 use crate::resource::{Origin, Resource};
 use crate::response::status::Failure;
 
-/// An object in the form of its kind.
+/// An object that conforms to its schema.
 pub struct Conformed {
-    /// The object.
     pub object: Object,
-    /// The paths of what was dropped because the kind does not have it.
+    /// The paths of dropped unknown fields.
     pub unknown: Vec<String>,
 }
 
-/// Brings an object into the form of its kind.
+/// Drops unknown fields and normalises values; refuses wrong types.
 pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure> {
     let mut value = Value::Object(object);
     let mut unknown = Vec::new();
@@ -37,19 +36,20 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                let mut typing = Typing::new(schemas::marks("", "v1"));
+                let mut typing = TypeChecker::new(schemas::marks("", "v1"));
                 let typed = typing.value(metadata, own, &mut "metadata".to_owned());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
                 unknown = typing.unknown;
-                // Here an empty list of owners is none: only one with an empty entry forgets them all.
+                // For custom resources an empty list means none: only a list with an empty entry resets the field
+                // managers.
                 let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
                 if let Value::Object(own) = own {
                     own.retain(|key, value| key != "managedFields" || !is_empty(value));
                 }
             }
-            let mut embedded = Typing::new(schemas::marks("", "v1"));
+            let mut embedded = TypeChecker::new(schemas::marks("", "v1"));
             if let Some(metadata) = metadata {
-                let typed = embedded.heads(schema, metadata, &mut value, &mut String::new());
+                let typed = embedded.check_embedded_metadata(schema, metadata, &mut value, &mut String::new());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
             unknown.extend(Pruning { metadata }.object(schema, &mut value));
@@ -57,7 +57,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = schemas::marks(&resource.group, &resource.version);
-            let mut typing = Typing::new(marks);
+            let mut typing = TypeChecker::new(marks);
             let typed = typing.value(schema, &mut value, &mut String::new());
             typed.map_err(|mismatch| refused(resource, &mismatch))?;
             unknown = typing.unknown;
@@ -66,11 +66,11 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     match value {
         Value::Object(object) => Ok(Conformed { object, unknown }),
         // Typing changes what is inside an object, never the object.
-        _ => Err(Failure::internal("an object became something else")),
+        _ => Err(Failure::internal("the value is no longer an object")),
     }
 }
 
-/// Why the head of an object, or of one inside it, cannot be read at all.
+/// Why the metadata of an object, or of an embedded one, cannot be decoded.
 fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Option<String> {
     if let Some(why) = value.get("metadata").and_then(|own| undecodable_metadata(metadata, own)) {
         return Some(why);
@@ -79,10 +79,10 @@ fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Optio
     Some(format!("{}: {}", cause.field, cause.message))
 }
 
-/// Brings a `Scale` into its form.
+/// Conforms a `Scale`.
 pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
     let mut value = Value::Object(scale);
-    let mut typing = Typing::new(schemas::marks("apps", "v1"));
+    let mut typing = TypeChecker::new(schemas::marks("apps", "v1"));
     if let Some(schema) = schemas::scale() {
         let typed = typing.value(schema, &mut value, &mut String::new());
         typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
@@ -90,7 +90,7 @@ pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
     match value {
         Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
         // Typing changes what is inside an object, never the object.
-        _ => Err(Failure::internal("an object became something else")),
+        _ => Err(Failure::internal("the value is no longer an object")),
     }
 }
 
@@ -111,32 +111,32 @@ fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
         "micro time" => format!("parsing time in {kind}.{path} as RFC 3339 with six digits of a second failed"),
-        "quantity" => quantity::MISTAKE.to_owned(),
+        "quantity" => quantity::INVALID_QUANTITY.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
     Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))
 }
 
-/// How many unknown fields are named, and how much is said about them, in bytes: a map's key may be as long as the body.
-const MOST_NAMED: usize = 1000;
-const MOST_SAID: usize = 1 << 20;
+/// The most unknown fields that are reported, by number and by bytes: a map's key may be as long as the body.
+const MAX_UNKNOWN_FIELDS: usize = 1000;
+const MAX_UNKNOWN_SIZE: usize = 1 << 20;
 
-/// Reads values as typed structures would.
-struct Typing<'m> {
+/// Checks and normalises values as typed structures would.
+struct TypeChecker<'m> {
     marks: Option<&'m Marks>,
-    /// The paths of what was dropped because the kind does not have it.
+    /// The paths of dropped unknown fields.
     unknown: Vec<String>,
-    /// How much that is, in bytes.
-    said: usize,
+    /// The total length of `unknown`, in bytes.
+    unknown_size: usize,
 }
 
-impl<'m> Typing<'m> {
-    fn new(marks: Option<&'m Marks>) -> Typing<'m> {
-        Typing { marks, unknown: Vec::new(), said: 0 }
+impl<'m> TypeChecker<'m> {
+    fn new(marks: Option<&'m Marks>) -> TypeChecker<'m> {
+        TypeChecker { marks, unknown: Vec::new(), unknown_size: 0 }
     }
 
-    /// Checks and cleans the heads of objects inside an object.
-    fn heads(
+    /// Checks and normalises the metadata of embedded objects.
+    fn check_embedded_metadata(
         &mut self,
         schema: Schema<'_>,
         metadata: Schema<'_>,
@@ -163,7 +163,7 @@ impl<'m> Typing<'m> {
                         self.value(metadata, value, path)?;
                     }
                     if let Some(field) = field {
-                        self.heads(field, metadata, value, path)?;
+                        self.check_embedded_metadata(field, metadata, value, path)?;
                     }
                     path.truncate(length);
                 }
@@ -172,7 +172,7 @@ impl<'m> Typing<'m> {
                 let Some(each) = schema.items() else { return Ok(()) };
                 for (at, item) in items.iter_mut().enumerate() {
                     path.push_str(&format!("[{at}]"));
-                    self.heads(each, metadata, item, path)?;
+                    self.check_embedded_metadata(each, metadata, item, path)?;
                     path.truncate(length);
                 }
             }
@@ -181,14 +181,14 @@ impl<'m> Typing<'m> {
         Ok(())
     }
 
-    /// Checks and cleans a value.
+    /// Checks and normalises a value.
     fn value(&mut self, schema: Schema<'_>, value: &mut Value, path: &mut String) -> Result<(), Mismatch> {
         if value.is_null() {
             return Ok(());
         }
         if schema.is_int_or_string {
             return match value {
-                // Numbers are amounts here: the only other thing that is a number or a text is one.
+                // A schema of type number is a quantity here; the others are int-or-string.
                 Value::String(_) | Value::Number(_) if schema.kind == Some(Type::Number) => amount(value, path),
                 Value::String(_) | Value::Number(_) => Ok(()),
                 other => Err(mismatch(other, path, "string")),
@@ -232,7 +232,7 @@ impl<'m> Typing<'m> {
     }
 
     fn map(&mut self, schema: Schema<'_>, map: &mut Object, path: &mut String) -> Result<(), Mismatch> {
-        let is_open = schema.properties().len() == 0 && schema.additional == Additional::Unsaid;
+        let is_open = schema.properties().len() == 0 && schema.additional == Additional::Unspecified;
         if is_open || schema.preserves_unknown {
             return Ok(());
         }
@@ -248,16 +248,16 @@ impl<'m> Typing<'m> {
             path.push_str(key);
             let is_kept = match schema.field(key) {
                 None => {
-                    // More than anybody reads is dropped without a word.
-                    if self.unknown.len() < MOST_NAMED && self.said < MOST_SAID {
-                        self.said += path.len();
+                    // Beyond the limits, fields are dropped without a report.
+                    if self.unknown.len() < MAX_UNKNOWN_FIELDS && self.unknown_size < MAX_UNKNOWN_SIZE {
+                        self.unknown_size += path.len();
                         self.unknown.push(path.clone());
                     }
                     false
                 }
                 Some(field) => {
                     result = self.value(field, value, path);
-                    // An empty list of owners means: forget them all.
+                    // An empty list means: reset all field managers.
                     if key == "managedFields" && !value.is_null() {
                         path.truncate(length);
                         return true;
@@ -266,7 +266,7 @@ impl<'m> Typing<'m> {
                     let is_required = schema.required.iter().any(|required| **required == **key);
                     let is_certain = !is_declared || is_required;
                     if !is_declared && value.is_null() && field.kind == Some(Type::String) && field.format.is_none() {
-                        // No text is the empty one where a key promises some.
+                        // A null in a map of strings is an empty string.
                         *value = Value::from("");
                     }
                     if is_certain { !value.is_null() } else { !self.is_empty(field, value) }
@@ -285,7 +285,7 @@ impl<'m> Typing<'m> {
             Value::Null => true,
             Value::String(text) => text.is_empty() && !is_marked(Marks::keeps_empty),
             Value::Array(items) => items.is_empty() && !is_marked(Marks::keeps_empty),
-            // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
+            // An empty structure is kept; an empty map is dropped.
             Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
             Value::Bool(flag) => !flag && is_marked(Marks::drops_zero),
             Value::Number(number) => number.as_i64() == Some(0) && is_marked(Marks::drops_zero),
@@ -293,7 +293,7 @@ impl<'m> Typing<'m> {
     }
 }
 
-/// Brings an amount into its one spelling.
+/// Rewrites a quantity in canonical form.
 fn amount(value: &mut Value, path: &str) -> Result<(), Mismatch> {
     let text = match &*value {
         Value::String(text) => text.clone(),
@@ -304,14 +304,14 @@ fn amount(value: &mut Value, path: &str) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// Brings a time into its one spelling: in UTC, with whole seconds or with six digits of them.
+/// Rewrites a time in UTC, with whole seconds or with microseconds.
 fn time(text: &str, is_micro: bool) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
     }
     let time = text.parse::<jiff::Timestamp>().ok()?;
     if !is_micro {
-        return Some(clock::written(time));
+        return Some(clock::rfc3339(time));
     }
     let digits = text.split_once('.').map(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
     (digits == Some(6)).then(|| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())

@@ -11,70 +11,70 @@ use crate::object::meta::{FOREGROUND, ORPHAN};
 use crate::object::{Metadata, Object};
 use crate::request::options::{DeleteOptions, Propagation};
 use crate::resource::Resource;
-use crate::resource::kind::Generation;
+use crate::resource::built_in_kind::GenerationPolicy;
 use crate::response::present;
 use crate::response::status::Failure;
 use crate::server::{Server, decode as decode_record};
 
 use super::MAX_ATTEMPTS;
 
-/// What became of an object.
-pub enum Deleted {
-    /// It is gone; this was its last state.
-    Gone(Object),
-    /// Something holds it; this is its state now.
-    Held(Object),
+/// The result of a deletion.
+pub enum Deletion {
+    /// The object was removed; its last state.
+    Removed(Object),
+    /// The object was marked and still exists; its present state.
+    Pending(Object),
 }
 
-/// Removes an object, or marks it to go when nothing holds it any more.
+/// Removes an object, or marks it for removal once its finalizers and grace period are over.
 pub async fn delete_object(
     server: &Server,
     resource: &Arc<Resource>,
     key: &Key,
     options: &DeleteOptions,
-) -> Result<Deleted, Failure> {
+) -> Result<Deletion, Failure> {
     delete_checked(server, resource, key, options, |_| Ok(())).await
 }
 
-/// Removes an object that passes a check. What is checked is what is removed: a change in between is checked again.
+/// Deletes an object that passes a check. After a concurrent change the check runs again.
 pub async fn delete_checked(
     server: &Server,
     resource: &Arc<Resource>,
     key: &Key,
     options: &DeleteOptions,
     mut check: impl FnMut(&Object) -> Result<(), Failure>,
-) -> Result<Deleted, Failure> {
+) -> Result<Deletion, Failure> {
     let mut under_way: Option<String> = None;
     for attempt in 1.. {
-        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
+        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.group_resource(), &key.name))?;
         let object = served(resource, &found);
         match &under_way {
             None => {
                 check_preconditions(resource, &object, options)?;
                 check(&object)?;
             }
-            // Somebody else finished it, and made another one by that name: that one was not meant.
-            Some(uid) if uid != object.uid() => return Err(Failure::not_found(resource.named(), &key.name)),
+            // Another client deleted it and created a new object with the same name: keep that one.
+            Some(uid) if uid != object.uid() => return Err(Failure::not_found(resource.group_resource(), &key.name)),
             Some(_) => {}
         }
-        let next = marked(server, resource, &object, options);
-        let is_gone = resource.may_go(&next);
+        let next = mark_deleted(server, resource, &object, options);
+        let is_gone = resource.is_removable(&next);
         if !is_gone && next == object {
-            return Ok(Deleted::Held(object));
+            return Ok(Deletion::Pending(object));
         }
         if options.is_dry_run {
-            return Ok(match (is_gone, resource.ways().is_graceful) {
-                (true, true) => Deleted::Gone(next),
-                (true, false) => Deleted::Gone(object),
-                (false, _) => Deleted::Held(next),
+            return Ok(match (is_gone, resource.behaviour().is_graceful) {
+                (true, true) => Deletion::Removed(next),
+                (true, false) => Deletion::Removed(object),
+                (false, _) => Deletion::Pending(next),
             });
         }
-        // What is given time is marked before it goes, even if the time is none. Everything else that goes at once is
-        // last seen as it was: nobody marked it.
-        let is_marked_first = is_gone && resource.ways().is_graceful && next != object;
+        // Kinds with graceful deletion are marked before they are removed, even with a grace period of 0. Other objects
+        // are removed without a mark, so that their last state is the stored one.
+        let is_marked_first = is_gone && resource.behaviour().is_graceful && next != object;
         let is_removed = is_gone && !is_marked_first;
         let encoded = resource.encode(if is_removed { &object } else { &next });
-        let body = Stored::new(encoded.bytes, encoded.hole);
+        let body = Stored::new(encoded.bytes, encoded.revision_offset);
         let expected = Expect::Revision(found.revision);
         let change = match is_removed {
             true => Change::Delete { key: key.clone(), expected, body },
@@ -82,30 +82,30 @@ pub async fn delete_checked(
         };
         match server.commit(change).await {
             Ok(_) if is_marked_first => under_way = Some(object.uid().to_owned()),
-            Ok(record) if is_removed => return Ok(Deleted::Gone(served(resource, &record))),
-            Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
+            Ok(record) if is_removed => return Ok(Deletion::Removed(served(resource, &record))),
+            Ok(record) => return Ok(Deletion::Pending(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < MAX_ATTEMPTS => {}
             Err(CommitError::Conflict { found: None, .. }) => {
-                return Err(Failure::not_found(resource.named(), &key.name));
+                return Err(Failure::not_found(resource.group_resource(), &key.name));
             }
             Err(error) => return Err(Failure::of_commit(&error)),
         }
     }
     // The loop above ends by returning.
-    Err(Failure::internal("the object changes too fast"))
+    Err(Failure::internal("too many concurrent changes to the object"))
 }
 
-/// The change that deletes an object of a kind that is given no time: it goes, or it is marked if something holds it.
+/// The change that deletes an object of a kind without graceful deletion: removes it, or marks it if it has finalizers.
 /// None if it is marked already.
 pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
     let object = served(resource, record);
-    let next = marked(server, resource, &object, &DeleteOptions::default());
+    let next = mark_deleted(server, resource, &object, &DeleteOptions::default());
     let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
     let stored = |object: &Object| {
         let encoded = resource.encode(object);
-        Stored::new(encoded.bytes, encoded.hole)
+        Stored::new(encoded.bytes, encoded.revision_offset)
     };
-    match resource.may_go(&next) {
+    match resource.is_removable(&next) {
         true => Some(Change::Delete { key, expected, body: stored(&object) }),
         false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
     }
@@ -123,7 +123,7 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
              have been {fate}"
         );
-        Err(Failure::conflict(resource.named_kind(), object.name(), &why))
+        Err(Failure::conflict(resource.group_kind(), object.name(), &why))
     };
     match &options.preconditions.uid {
         Some(uid) if uid != object.uid() => return failed("UID", uid, object.uid()),
@@ -137,14 +137,14 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
     }
 }
 
-/// The object as the deletion leaves it: marked with a time, and with the finalizer of its propagation.
-fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
+/// The object after a deletion request: with a deletion time and the finalizer of the propagation policy.
+fn mark_deleted(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
     let mut next = object.clone();
     let wanted: Vec<&str> = match options.propagation {
         Some(Propagation::Orphan) => vec![ORPHAN],
         Some(Propagation::Foreground) => vec![FOREGROUND],
         Some(Propagation::Background) => vec![],
-        // Nothing said: what holds the object already still does.
+        // Without a policy the present deletion finalizers stay.
         None => object.finalizers().filter(|name| matches!(*name, ORPHAN | FOREGROUND)).collect(),
     };
     let others = object.finalizers().filter(|name| !matches!(*name, ORPHAN | FOREGROUND));
@@ -153,13 +153,16 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         true => next.metadata_mut().remove("finalizers"),
         false => next.metadata_mut().insert("finalizers".to_owned(), finalizers.into()),
     };
-    if let Some((time, grace)) = deadline(server.world().now(), resource, object, options) {
+    if let Some((time, grace)) = deadline(server.clock().now(), resource, object, options) {
         next.set_meta("deletionTimestamp", time);
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        let counts = matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels);
-        if counts && resource.ways().counts_deletion {
+        let counts = matches!(
+            resource.behaviour().generation,
+            GenerationPolicy::SpecChanges | GenerationPolicy::SpecAndLabelChanges
+        );
+        if counts && resource.behaviour().counts_deletion {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);
@@ -167,41 +170,41 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
     next
 }
 
-/// When an object is to be gone, and the seconds that it is given until then; none if it was told already.
+/// The deletion time of an object and its grace period in seconds; none if they stay as they are.
 fn deadline(now: Timestamp, resource: &Resource, object: &Object, options: &DeleteOptions) -> Option<(String, i64)> {
     if !object.is_deleting() {
         let grace = grace(resource, object, options);
-        return Some((clock::written(later(now, grace)), grace));
+        return Some((clock::rfc3339(later(now, grace)), grace));
     }
-    // A time that was given is only ever shortened, by who says to what, and counts from when it was given.
+    // A grace period can only be shortened, and counts from the first deletion request.
     let before = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64)?;
     let grace = options.grace_seconds.map(granted)?;
-    if !resource.ways().is_graceful || grace >= before {
+    if !resource.behaviour().is_graceful || grace >= before {
         return None;
     }
     let end = match object.meta_text("deletionTimestamp").parse() {
         Ok(end) if later(now, before) < Timestamp::MAX => later(end, grace - before),
-        // It had all the time in the world, which does not tell when it was given.
+        // The earlier grace period reaches beyond the range of times, so its start is unknown.
         _ => later(now, grace),
     };
-    Some((clock::written(end), grace))
+    Some((clock::rfc3339(end), grace))
 }
 
-/// So many seconds later, or as late as can be.
+/// A time so many seconds later, limited to the range of times.
 //
-// Differs: a time that cannot be written is the last one that can, because the real server's time goes round there and
-// comes out in the past.
+// Differs: a time out of range becomes the last valid one, because the real server's time overflows and ends up in the
+// past.
 fn later(time: Timestamp, seconds: i64) -> Timestamp {
     let limit = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(limit)
 }
 
-/// The seconds that were asked for. Less than none is one, as for the real server.
+/// The requested seconds. A negative number is 1, as in the real server.
 fn granted(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// The seconds that an object is given.
+/// The grace period of an object, in seconds.
 fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
-    resource.winding_up(object).map_or(0, |own| granted(options.grace_seconds.unwrap_or(own)))
+    resource.default_grace_seconds(object).map_or(0, |own| granted(options.grace_seconds.unwrap_or(own)))
 }

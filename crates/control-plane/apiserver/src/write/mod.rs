@@ -12,13 +12,16 @@ mod pipeline;
 
 pub use amend::amend;
 pub use conform::{Conformed, conform, conform_scale};
-pub use deletion::{Deleted, delete_checked, delete_object, deletion};
-pub use ownership::{ScaleWrite, check_applied, own_applied, own_reported, own_scale, own_written, settled};
+pub use deletion::{Deletion, delete_checked, delete_object, deletion};
+pub use ownership::{
+    ScaleWrite, apply_config, check_applied, track_scale_write, track_status_write, track_write,
+    without_timestamp_only_change,
+};
 pub use pipeline::{
     MAX_ATTEMPTS, Outcome, Proposal, change, change_and_present, check_name, create_object, in_version,
 };
 
-use seaworthy_schema::Verdict;
+use seaworthy_schema::ValidationResult;
 use serde_json::Value;
 
 use crate::clock;
@@ -27,35 +30,35 @@ use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::request::options::{FieldValidation, WriteOptions};
 use crate::resource::Resource;
-use crate::resource::kind::{Generation, Part};
-use crate::response::status::{Failure, Named};
+use crate::resource::built_in_kind::{GenerationPolicy, ObjectPart};
+use crate::response::status::{Failure, GroupResource};
 use crate::server::key;
 
 /// Metadata that only the server sets: an object keeps its own through every change.
 const SERVER_FIELDS: [&str; 6] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"];
 
-/// The part of an object that a path is about.
-pub fn part(call: &Call) -> Part {
+/// The part of an object that the path of a call addresses.
+pub fn part(call: &Call) -> ObjectPart {
     match call.path.subresource.as_str() {
-        "status" => Part::Status,
-        "finalize" => Part::Finalize,
-        _ => Part::Main,
+        "status" => ObjectPart::Status,
+        "finalize" => ObjectPart::Finalize,
+        _ => ObjectPart::Main,
     }
 }
 
-/// Turns what a write has to say about odd fields into warnings, or into a refusal.
-pub fn judge_oddities(
+/// Turns unknown and duplicate fields into warnings or an error, as `fieldValidation` says.
+pub fn field_validation_warnings(
     resource: &Resource,
     options: &WriteOptions,
     unknown: &[String],
     duplicates: &[String],
 ) -> Result<Vec<String>, Failure> {
-    judge_oddities_of(&resource.kind, &resource.version, options, unknown, duplicates)
+    field_validation_warnings_of(&resource.kind, &resource.version, options, unknown, duplicates)
 }
 
 /// The same for any kind and version.
-pub fn judge_oddities_of(
+pub fn field_validation_warnings_of(
     kind: &str,
     version: &str,
     options: &WriteOptions,
@@ -75,53 +78,53 @@ pub fn judge_oddities_of(
     }
 }
 
-/// A failure whose message may repeat values of the object: fit to be seen, whatever the kind.
-pub fn discreet(resource: &Resource, failure: Failure) -> Failure {
+/// Redacts the message of a failure that may repeat values of a Secret.
+pub fn redact_secret(resource: &Resource, failure: Failure) -> Failure {
     if &*resource.storage != "core/secrets" {
         return failure;
     }
     // Differs: the real server repeats values here, because a Secret's data must be in no message.
-    let message = "the patch does not fit the Secret; what exactly is wrong is left out as it may repeat its data";
+    let message = "the patch cannot be applied to the Secret; details are omitted because they may contain its data";
     Failure { message: message.to_owned(), ..failure }
 }
 
-/// Gives a new object its identity.
-pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
+/// Sets uid, creation time and generation of a new object.
+pub fn assign_identity(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let resource = &call.resource;
     if !object.revision_text().is_empty() {
         return Err(Failure::unexplained("resourceVersion should not be set on objects to be created"));
     }
-    place(call, object)?;
+    set_namespace(call, object)?;
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
         metadata.remove(field);
     }
     metadata.remove("resourceVersion");
-    let world = call.server.world();
-    object.set_meta("uid", clock::uid(world));
-    object.set_meta("creationTimestamp", clock::written(world.now()));
-    if resource.ways().generation != Generation::None {
+    let clock = call.server.clock();
+    object.set_meta("uid", clock::uid(clock));
+    object.set_meta("creationTimestamp", clock::rfc3339(clock.now()));
+    if resource.behaviour().generation != GenerationPolicy::None {
         object.set_meta("generation", 1);
     }
     Ok(())
 }
 
-/// Refuses to create an object that is said to exist already.
+/// Refuses to create an object that carries a uid, which names an existing object.
 pub fn check_no_uid(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.uid().is_empty() {
         return Ok(());
     }
     let why =
         format!("uid mismatch: the provided object specified uid {}, and no existing object was found", object.uid());
-    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
+    Err(Failure::conflict(call.resource.group_resource(), &call.path.name, &why))
 }
 
-/// Puts an object into the namespace of its path, or refuses if it says another one.
-pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
+/// Sets the namespace of an object from the path; refuses another one.
+pub fn set_namespace(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let namespace = if call.resource.is_namespaced { call.path.namespace.as_str() } else { "" };
     match object.namespace() {
         own if own.is_empty() || own == namespace => {}
-        // What lives in no namespace does not mind being told one.
+        // The namespace of a cluster-scoped object is ignored.
         _ if namespace.is_empty() => {}
         _ => {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
@@ -139,14 +142,14 @@ pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
 /// Checks that what an object is created in exists and is not terminating: its definition and its namespace.
 ///
 /// The definition is looked up in the registry of now, not of the request: it may have begun to terminate since.
-pub fn check_place(call: &Call, name: &str) -> Result<(), Failure> {
+pub fn check_parents(call: &Call, name: &str) -> Result<(), Failure> {
     let resource = &call.resource;
     if resource.is_custom() {
         let registry = call.server.registry();
         let served = registry.find(&resource.group, &resource.version, &resource.plural);
         if served.ok_or_else(Failure::unknown_path)?.is_terminating() {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Failure::forbidden(resource.named(), name, why));
+            return Err(Failure::forbidden(resource.group_resource(), name, why));
         }
     }
     check_namespace(call, name)
@@ -157,7 +160,7 @@ fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
     if !resource.is_namespaced || path.namespace.is_empty() {
         return Ok(());
     }
-    let namespaces = Named { group: "", word: "namespaces" };
+    let namespaces = GroupResource { group: "", resource: "namespaces" };
     let Some(found) = server.store().get(&seaworthy_store::Key::new("core/namespaces", "", path.namespace.as_str()))
     else {
         return Err(Failure::not_found(namespaces, &path.namespace));
@@ -166,7 +169,7 @@ fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
     if namespace.is_deleting() {
         let place = &path.namespace;
         let why = format!("unable to create new content in namespace {place} because it is being terminated");
-        let mut failure = Failure::forbidden(resource.named(), name, &why);
+        let mut failure = Failure::forbidden(resource.group_resource(), name, &why);
         failure.details.get_or_insert_with(Box::default).causes.push(crate::response::status::Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {place} is being terminated"),
@@ -177,16 +180,16 @@ fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps what only the server sets, whatever the client sent.
+/// Keeps the metadata that only the server sets.
 pub fn keep_identity(object: &mut Object, old: &Object) {
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
-        // Who says what the deletion of an object is like is refused where it is not so.
+        // Values of the client are kept, so that validation refuses them if they differ.
         if field.starts_with("deletion") && metadata.get(field).is_some_and(|own| !own.is_null()) {
             continue;
         }
         match old.metadata().get(field) {
-            // Only the server gives a uid or begins a deletion, but who says otherwise is told so.
+            // Only the server sets these; a different value of the client is kept so that validation refuses it.
             Some(value) if matches!(field, "uid" | "deletionGracePeriodSeconds") => {
                 metadata.entry(field).or_insert_with(|| value.clone());
             }
@@ -206,38 +209,43 @@ pub fn keep_identity(object: &mut Object, old: &Object) {
     }
 }
 
-/// Counts a change of what the user wants.
-pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
-    let counts_labels = match resource.ways().generation {
-        Generation::None | Generation::One => return,
-        Generation::Wishes => false,
-        Generation::WishesAndLabels => true,
+/// Increments `metadata.generation` after a change that it counts.
+pub fn bump_generation(resource: &Resource, object: &mut Object, old: &Object) {
+    let counts_labels = match resource.behaviour().generation {
+        GenerationPolicy::None | GenerationPolicy::AlwaysOne => return,
+        GenerationPolicy::SpecChanges => false,
+        GenerationPolicy::SpecAndLabelChanges => true,
     };
-    fn wishes<'o>(resource: &Resource, object: &'o Object) -> Vec<(&'o String, &'o Value)> {
-        object.iter().filter(|(key, _)| resource.is_wish(key)).collect()
+    fn desired_state<'o>(resource: &Resource, object: &'o Object) -> Vec<(&'o String, &'o Value)> {
+        object.iter().filter(|(key, _)| resource.is_desired_state(key)).collect()
     }
     let has_other_labels = || object.metadata().get("labels") != old.metadata().get("labels");
-    if wishes(resource, object) != wishes(resource, old) || (counts_labels && has_other_labels()) {
+    if desired_state(resource, object) != desired_state(resource, old) || (counts_labels && has_other_labels()) {
         object.set_meta("generation", old.generation() + 1);
     }
 }
 
-/// All rules: metadata, schema, kind. Returns what the client should know beside.
-pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Failure> {
-    let mut metadata = meta::judge(object, resource);
+/// Validates metadata, schema and the rules of the kind. Returns warnings for the client.
+pub fn validate(
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: ObjectPart,
+) -> Result<Vec<String>, Failure> {
+    let mut metadata = meta::validate(object, resource);
     if let Some(old) = old {
-        metadata.extend(meta::judge_change(object, old));
+        metadata.extend(meta::validate_change(object, old));
     }
-    let Verdict { mistakes, mut warnings } = resource.judge(object, old, part, metadata);
+    let ValidationResult { mistakes, mut warnings } = resource.validate(object, old, part, metadata);
     if !mistakes.is_empty() {
-        return Err(Failure::invalid(resource.named_kind(), object.name(), mistakes).warned(&warnings));
+        return Err(Failure::invalid(resource.group_kind(), object.name(), mistakes).with_warnings(&warnings));
     }
-    warnings.extend(resource.advice(object, old, part));
+    warnings.extend(resource.warnings(object, old, part));
     Ok(warnings)
 }
 
-/// Where the object of a call is stored.
-pub fn own_key(call: &Call, name: &str) -> seaworthy_store::Key {
+/// The key of a call's object in the store.
+pub fn object_key(call: &Call, name: &str) -> seaworthy_store::Key {
     let namespace = if call.resource.is_namespaced { call.path.namespace.as_str() } else { "" };
     key(&call.resource, namespace, name)
 }

@@ -1,38 +1,38 @@
-//! Keeps `metadata.managedFields` true on every write.
+//! Field ownership: keeps `metadata.managedFields` up to date on every write.
 
 use std::sync::LazyLock;
 
-use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer, settle};
+use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer, discard_timestamp_change};
 use serde_json::Value;
 
 use crate::builtin::schemas;
 use crate::clock;
 use crate::object::Object;
 use crate::request::Call;
-use crate::resource::family;
+use crate::resource::version_set;
 use crate::resource::{Origin, Resource};
 use crate::response::status::{Cause, Failure};
 
-/// What a write to the object itself cannot set.
+/// Fields that a write to the object itself cannot set.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["status"].as_slice()]));
-/// What a report cannot set.
+/// Fields that a write to the status cannot set.
 static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["spec"].as_slice()]));
 
-/// What a report on a custom resource cannot set.
+/// Fields that a write to the status of a custom resource cannot set.
 static CUSTOM_SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["metadata"].as_slice(), ["spec"].as_slice()]));
 
-/// The types by which fields are told apart.
+/// The schema by which fields are distinguished.
 fn object_type(resource: &Resource) -> ObjectType<'_> {
     match (&resource.origin, resource.schema()) {
         (Origin::BuiltIn(_), Some(schema)) => ObjectType::built_in(schema),
-        (Origin::Custom(_), Some(schema)) => family::object_type(schema),
+        (Origin::Custom(_), Some(schema)) => version_set::object_type(schema),
         (_, None) => ObjectType::unknown(),
     }
 }
 
 fn writer(call: &Call) -> Writer<'_> {
     let resource = &*call.resource;
-    let has_status = resource.below().iter().any(|below| below.name == "status");
+    let has_status = resource.subresources().iter().any(|subresource| subresource.name == "status");
     let ignored = match call.path.subresource.as_str() {
         "" if has_status => Some(&*STATUS),
         "status" if resource.is_custom() => Some(&*CUSTOM_SPEC),
@@ -45,31 +45,31 @@ fn writer(call: &Call) -> Writer<'_> {
         subresource: &call.path.subresource,
         ignored,
         versions: match &resource.origin {
-            Origin::Custom(custom) => Some(&*custom.family),
+            Origin::Custom(custom) => Some(&*custom.versions),
             Origin::BuiltIn(_) => None,
         },
     }
 }
 
-/// Records who wrote what by creating, updating or patching.
-pub fn own_written(call: &Call, live: Option<&Value>, object: Object, manager: &str) -> Object {
-    let time = clock::written(call.server.world().now());
+/// Records the field manager of a create, update or patch.
+pub fn track_write(call: &Call, live: Option<&Value>, object: Object, manager: &str) -> Object {
+    let time = clock::rfc3339(call.server.clock().now());
     let mut new = Value::Object(object);
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
     let _ = writer(call).update(live, &mut new, manager, &time);
     into_object(new)
 }
 
-/// How a scale is written.
+/// A write to a scale.
 pub enum ScaleWrite<'w> {
-    /// By an update or a patch that makes this of it.
+    /// An update or patch, with its result.
     Written(Value),
-    /// By applying a configuration, perhaps by force.
+    /// An apply with its configuration, and whether it is forced.
     Applied(&'w Value, bool),
 }
 
-/// A scale after it was written, and the owners of the object behind it. `live` is the scale as it was.
-pub fn own_scale(
+/// The written scale, and the `managedFields` of its object. `live` is the scale before.
+pub fn track_scale_write(
     call: &Call,
     object: &Object,
     live: &Value,
@@ -78,12 +78,12 @@ pub fn own_scale(
 ) -> Result<(Value, Value), Failure> {
     let resource = &*call.resource;
     let paths = match &resource.origin {
-        Origin::Custom(custom) => custom.family.replicas_paths(),
+        Origin::Custom(custom) => custom.versions.replicas_paths(),
         Origin::BuiltIn(_) => {
             vec![(resource.api_version.to_string(), Some(vec!["spec".to_owned(), "replicas".to_owned()]))]
         }
     };
-    let time = clock::written(call.server.world().now());
+    let time = clock::rfc3339(call.server.clock().now());
     let kind = schemas::scale().map_or_else(ObjectType::unknown, ObjectType::built_in);
     let writer = Writer {
         kind,
@@ -107,7 +107,7 @@ pub fn own_scale(
             writer.apply(Some(&live), config, manager, force, &time).map_err(|error| refused(call, error))?
         }
     };
-    // A number that is not there is nobody's.
+    // A missing number has no owner.
     let of_scale = match scale.pointer("/spec/replicas") {
         Some(_) => Managers::of_object(&scale).unwrap_or_default(),
         None => Managers::default(),
@@ -120,8 +120,8 @@ pub fn own_scale(
     Ok((scale, owned.pointer("/metadata/managedFields").cloned().unwrap_or_default()))
 }
 
-/// Records what the server itself reports in the status of an object.
-pub fn own_reported(resource: &Resource, live: &Object, next: Object, time: &str) -> Object {
+/// Records the server as the manager of status fields that it writes.
+pub fn track_status_write(resource: &Resource, live: &Object, next: Object, time: &str) -> Object {
     let writer = Writer {
         kind: object_type(resource),
         api_version: &resource.api_version,
@@ -135,7 +135,7 @@ pub fn own_reported(resource: &Resource, live: &Object, next: Object, time: &str
     into_object(new)
 }
 
-/// Checks that a configuration can be owned field by field.
+/// Checks that a configuration can be applied.
 pub fn check_applied(call: &Call, config: Object) -> Result<Object, Failure> {
     let config = Value::Object(config);
     writer(call).check_applied(&config).map_err(|error| refused(call, error))?;
@@ -143,14 +143,14 @@ pub fn check_applied(call: &Call, config: Object) -> Result<Object, Failure> {
 }
 
 /// Applies a configuration. Other managers' fields are conflicts unless forced.
-pub fn own_applied(
+pub fn apply_config(
     call: &Call,
     live: Option<&Object>,
     config: &Value,
     manager: &str,
     force: bool,
 ) -> Result<Object, Failure> {
-    let time = clock::written(call.server.world().now());
+    let time = clock::rfc3339(call.server.clock().now());
     let live = live.map(|live| Value::Object(live.clone()));
     let applied = writer(call).apply(live.as_ref(), config, manager, force, &time);
     applied.map(into_object).map_err(|error| refused(call, error))
@@ -167,21 +167,21 @@ fn refused(call: &Call, error: ApplyError) -> Failure {
             Failure::apply_conflict(conflicts.to_string(), causes.collect())
         }
         ApplyError::ManagedFields => Failure::bad_request(error.to_string()),
-        other => super::discreet(&call.resource, Failure::unexplained(other.to_string())),
+        other => super::redact_secret(&call.resource, Failure::unexplained(other.to_string())),
     }
 }
 
-/// Undoes what a write changed if it is nothing but times. Returns whether nothing changed at all.
-pub fn settled(live: &Value, object: Object) -> (Object, bool) {
+/// Reverts a change of timestamps in `managedFields` alone. Returns whether nothing else changed.
+pub fn without_timestamp_only_change(live: &Value, object: Object) -> (Object, bool) {
     let mut new = Value::Object(object);
-    let is_same = settle(live, &mut new);
+    let is_same = discard_timestamp_change(live, &mut new);
     (into_object(new), is_same)
 }
 
 fn into_object(value: Value) -> Object {
     match value {
         Value::Object(object) => object,
-        // The writer was given an object and changes its fields only.
+        // The writer only changes the fields of the object.
         _ => Object::new(),
     }
 }

@@ -17,12 +17,15 @@ use crate::clock;
 use crate::object::{self, Metadata, Object};
 use crate::request::Call;
 use crate::request::options::WriteOptions;
-use crate::resource::kind::Part;
-use crate::response::status::{Failure, Named};
+use crate::resource::built_in_kind::ObjectPart;
+use crate::response::status::{Failure, GroupResource};
 use crate::response::{Answer, present};
 use crate::server::decode as decode_record;
 
-use super::{check_place, count_wish, identify, judge, keep_identity, own_key, own_written, part, place, settled};
+use super::{
+    assign_identity, bump_generation, check_parents, keep_identity, object_key, part, set_namespace, track_write,
+    validate, without_timestamp_only_change,
+};
 
 /// How often a write without a precondition is retried on an object that others keep changing.
 pub const MAX_ATTEMPTS: usize = 64;
@@ -32,7 +35,6 @@ const MAX_NAME_ATTEMPTS: usize = 8;
 
 /// The state that a verb proposes for an object.
 pub struct Proposal {
-    /// In the form of its kind.
     pub object: Object,
     /// Whether `managedFields` are final already, as after an apply.
     pub has_managers: bool,
@@ -40,7 +42,7 @@ pub struct Proposal {
     pub warnings: Vec<String>,
 }
 
-/// Whether the object is the one that the path names.
+/// Checks that the object has the name of the path.
 pub fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.name().is_empty() {
         return Err(Failure::bad_request(format!(
@@ -58,15 +60,15 @@ pub fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Changes the stored object, and answers it. Preconditions are checked against the very state that is replaced: after a
-/// concurrent write, `propose` is called again.
+/// Changes the stored object, and answers it. Preconditions are checked against the very state that is replaced: after
+/// a concurrent write, `propose` is called again.
 pub async fn change(
     call: &Call,
     options: &WriteOptions,
     propose: impl FnMut(&Object) -> Result<Proposal, Failure>,
 ) -> Result<Answer, Failure> {
     change_and_present(call, options, propose, |outcome| {
-        let now = call.server.world().now();
+        let now = call.server.clock().now();
         match outcome {
             Outcome::Stored(record) => present::one(&call.resource, record, call.accepted, &call.query, now),
             Outcome::Unstored(object) => present::shaped(&call.resource, object, call.accepted, &call.query, now),
@@ -79,11 +81,11 @@ pub async fn change(
 pub enum Outcome<'r> {
     /// The stored object.
     Stored(&'r Record),
-    /// An object that is not stored (dry run), or no longer.
+    /// An object that is not stored: a dry run, or a removed object.
     Unstored(Object),
 }
 
-/// Changes the stored object, and answers what `show` makes of the result.
+/// Changes the stored object, and answers the body that `show` renders of the result.
 pub async fn change_and_present(
     call: &Call,
     options: &WriteOptions,
@@ -91,10 +93,10 @@ pub async fn change_and_present(
     show: impl Fn(Outcome<'_>) -> Result<Bytes, Failure>,
 ) -> Result<Answer, Failure> {
     let resource = &*call.resource;
-    let key = own_key(call, &call.path.name);
+    let key = object_key(call, &call.path.name);
     for attempt in 1.. {
         let found = call.server.store().get(&key);
-        let found = found.ok_or_else(|| Failure::not_found(resource.named(), &call.path.name))?;
+        let found = found.ok_or_else(|| Failure::not_found(resource.group_resource(), &call.path.name))?;
         let old = in_version(call, &found);
         let mut proposal = propose(&old)?;
         let is_unconditional =
@@ -115,14 +117,14 @@ pub async fn change_and_present(
         if is_same {
             return answer(&found);
         }
-        let is_released = next.is_deleting() && resource.may_go(&next);
+        let is_released = next.is_deleting() && resource.is_removable(&next);
         if options.is_dry_run {
             let body = show(Outcome::Unstored(resource.as_if_stored(next)))?;
             let warnings = proposal.warnings;
             return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
         }
         let encoded = resource.encode(&next);
-        let body = Stored::new(encoded.bytes, encoded.hole);
+        let body = Stored::new(encoded.bytes, encoded.revision_offset);
         let expected = Expect::Revision(found.revision);
         let step = match is_released {
             true => Change::Delete { key: key.clone(), expected, body },
@@ -142,12 +144,14 @@ pub async fn change_and_present(
             }
             Ok(record) => return answer(&record),
             Err(CommitError::Conflict { .. }) if is_unconditional && attempt < MAX_ATTEMPTS => {}
-            Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.named(), &call.path.name)),
+            Err(CommitError::Conflict { .. }) => {
+                return Err(Failure::modified(resource.group_resource(), &call.path.name));
+            }
             Err(error) => return Err(Failure::of_commit(&error)),
         }
     }
     // The loop above ends by returning.
-    Err(Failure::internal("the object changes too fast"))
+    Err(Failure::internal("too many concurrent changes to the object"))
 }
 
 /// The stored object in the version of the call.
@@ -156,8 +160,8 @@ pub fn in_version(call: &Call, record: &Record) -> Object {
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
 }
 
-/// The state after a change, whether it equals the one before, and warnings for the client. `live` is the object before;
-/// it is passed as a value because converting it would copy it on every write.
+/// The state after a change, whether it equals the one before, and warnings for the client. `live` is the object
+/// before; it is passed as a value because converting it would copy it on every write.
 fn next_state(
     call: &Call,
     options: &WriteOptions,
@@ -165,32 +169,32 @@ fn next_state(
     mut object: Object,
     has_managers: bool,
 ) -> Result<(Object, bool, Vec<String>), Failure> {
-    let Value::Object(old) = live else { return Err(Failure::internal("what is stored is no object")) };
+    let Value::Object(old) = live else { return Err(Failure::internal("the stored value is not an object")) };
     let resource = &*call.resource;
     check_name(call, &object)?;
-    place(call, &mut object)?;
+    set_namespace(call, &mut object)?;
     let sent = object.revision_text().to_owned();
-    if sent.is_empty() && !resource.ways().updates_unconditionally {
+    if sent.is_empty() && !resource.behaviour().updates_unconditionally {
         let cause = seaworthy_schema::Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        let named = Named { group: &resource.group, word: &resource.plural };
+        let named = GroupResource { group: &resource.group, resource: &resource.plural };
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
     }
     if !sent.is_empty() && sent != old.revision_text() {
-        return Err(Failure::modified(resource.named(), &call.path.name));
+        return Err(Failure::modified(resource.group_resource(), &call.path.name));
     }
     let part = part(call);
     keep_identity(&mut object, old);
     resource.fill_defaults(&mut object, has_managers);
     object.set_meta("resourceVersion", old.revision_text());
     if !has_managers {
-        object = own_written(call, Some(live), object, &options.manager);
+        object = track_write(call, Some(live), object, &options.manager);
     }
-    admission::complete(call, &mut object, Some(old))?;
+    admission::mutate(call, &mut object, Some(old))?;
     resource.prepare(&mut object, Some(old), part);
-    count_wish(resource, &mut object, old);
-    let (object, is_same) = settled(live, object);
+    bump_generation(resource, &mut object, old);
+    let (object, is_same) = without_timestamp_only_change(live, object);
     admission::admit(call, &object, Some(old))?;
-    let warnings = judge(resource, &object, Some(old), part)?;
+    let warnings = validate(resource, &object, Some(old), part)?;
     Ok((object, is_same, warnings))
 }
 
@@ -207,30 +211,32 @@ pub async fn create_object(
     for attempt in 1.. {
         let mut object = object.clone();
         if is_name_generated {
-            let name = format!("{}{}", object.meta_text("generateName"), clock::suffix(call.server.world()));
+            let name = format!("{}{}", object.meta_text("generateName"), clock::name_suffix(call.server.clock()));
             object.set_meta("name", name);
         }
         let name = object.name().to_owned();
-        check_place(call, &name)?;
-        identify(call, &mut object)?;
+        check_parents(call, &name)?;
+        assign_identity(call, &mut object)?;
         resource.fill_defaults(&mut object, has_managers);
         // Before the kind prepares the object: what the server sets has no manager.
         if !has_managers {
-            object = own_written(call, None, object, &options.manager);
+            object = track_write(call, None, object, &options.manager);
         }
-        admission::complete(call, &mut object, None)?;
-        resource.prepare(&mut object, None, Part::Main);
+        admission::mutate(call, &mut object, None)?;
+        resource.prepare(&mut object, None, ObjectPart::Main);
         admission::admit(call, &object, None)?;
-        let mut warnings = judge(resource, &object, None, Part::Main)?;
+        let mut warnings = validate(resource, &object, None, ObjectPart::Main)?;
         warnings.extend(admission::review(call, &object, None)?);
 
-        let key = own_key(call, &name);
+        let key = object_key(call, &name);
         let taken = |found: &Record| match decode_record(found).is_deleting() {
-            true => Failure::already_exists_deleting(resource.named(), &name),
-            false if !object.meta_text("generateName").is_empty() => Failure::no_unique_name(resource.named(), &name),
-            false => Failure::already_exists(resource.named(), &name),
+            true => Failure::already_exists_deleting(resource.group_resource(), &name),
+            false if !object.meta_text("generateName").is_empty() => {
+                Failure::no_unique_name(resource.group_resource(), &name)
+            }
+            false => Failure::already_exists(resource.group_resource(), &name),
         };
-        let now = call.server.world().now();
+        let now = call.server.clock().now();
         if options.is_dry_run {
             if let Some(found) = call.server.store().get(&key) {
                 return Err(taken(&found));
@@ -240,12 +246,12 @@ pub async fn create_object(
             return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
         }
         let encoded = resource.encode(&object);
-        let body = Stored::new(encoded.bytes, encoded.hole);
+        let body = Stored::new(encoded.bytes, encoded.revision_offset);
         match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
             Ok(record) => {
-                // Its namespace or definition may have begun to terminate since the check, and the clean-up may have
+                // The namespace or definition may have begun to terminate since the check, and its deletion may have
                 // missed the object.
-                if let Err(failure) = check_place(call, &name) {
+                if let Err(failure) = check_parents(call, &name) {
                     undo(call, &record).await;
                     return Err(failure);
                 }
@@ -258,15 +264,15 @@ pub async fn create_object(
         }
     }
     // The loop above ends by returning.
-    Err(Failure::internal("no name could be made up"))
+    Err(Failure::internal("no unique name could be generated"))
 }
 
 /// Removes an object that was just created, unless another writer has changed it since.
 async fn undo(call: &Call, record: &Record) {
     let encoded = object::encode(&decode_record(record));
-    let body = Stored::new(encoded.bytes, encoded.hole);
+    let body = Stored::new(encoded.bytes, encoded.revision_offset);
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     if let Err(error) = call.server.commit(change).await {
-        tracing::warn!(key = %record.key, %error, "an object stays although its namespace or definition is terminating");
+        tracing::warn!(key = %record.key, %error, "cannot delete an object that was created in a terminating namespace or definition");
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that reads what strangers send, with inputs that nobody would send.
+//! Fuzz tests: parsers of untrusted input, with malformed input.
 //!
 //! Each target takes bytes and must not panic; where there is a law, it must hold. Inputs are examples that make sense,
 //! damaged at random. Each run tries a fixed number of them; `cargo xtask fuzz TARGET --seconds 600` goes on longer. A
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use mutate::Random;
 
 /// Inputs of each target in a run of all tests: a few seconds for all of them.
-const INPUTS: u64 = 1500;
+const DEFAULT_INPUTS: u64 = 1500;
 /// Longer inputs are refused before they are read.
-const LONGEST: usize = 1 << 16;
+const MAX_INPUT_LENGTH: usize = 1 << 16;
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
@@ -32,12 +32,12 @@ fn fuzz(target: fn(&[u8]), corpus: &[&str]) {
     let first = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
     // For so long, or so many. A seed alone is one that is to be repeated.
     let until = number("SEAWORTHY_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let inputs = number("SEAWORTHY_FUZZ_INPUTS").unwrap_or(if seed.is_some() { 1 } else { INPUTS });
+    let inputs = number("SEAWORTHY_FUZZ_INPUTS").unwrap_or(if seed.is_some() { 1 } else { DEFAULT_INPUTS });
     let mut tried = 0;
     while until.map_or(tried < inputs, |until| Instant::now() < until) {
         let seed = first.wrapping_add(tried);
         let mut input = Random::new(seed).damaged(corpus);
-        input.truncate(LONGEST);
+        input.truncate(MAX_INPUT_LENGTH);
         if let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| target(&input))) {
             eprintln!("SEAWORTHY_FUZZ_SEED={seed} repeats it; the input was:\n{}", input.escape_ascii());
             panic::resume_unwind(panic);

@@ -1,4 +1,4 @@
-//! Damage: to bytes, and to the values of a JSON text.
+//! Mutations: of bytes, and of the values of a JSON text.
 
 use serde_json::{Value, json};
 

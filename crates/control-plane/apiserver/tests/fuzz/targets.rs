@@ -1,4 +1,4 @@
-//! What is tried: one module for each reader, with examples that make sense to it.
+//! Fuzz targets: one module for each parser, with a corpus of valid examples.
 //!
 //! Examples of several parts have one on each line.
 
@@ -45,7 +45,7 @@ fn text(bytes: &[u8]) -> &str {
 
 pub mod path {
     use http::Method;
-    use seaworthy_apiserver::{ResourcePath, Target};
+    use seaworthy_apiserver::{RequestPath, ResourcePath};
 
     pub const CORPUS: &[&str] = &[
         "/api/v1/namespaces/default/configmaps/c",
@@ -58,7 +58,7 @@ pub mod path {
     ];
 
     pub fn target(bytes: &[u8]) {
-        let Target::Resource(found) = Target::parse(super::text(bytes)) else { return };
+        let RequestPath::Resource(found) = RequestPath::parse(super::text(bytes)) else { return };
         for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
             found.verb(&method, true);
         }
@@ -69,7 +69,7 @@ pub mod path {
         let within = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
         let written = format!("{root}/{version}{watch}{within}/{resource}/{name}/{subresource}");
         let written = written.trim_end_matches('/').replace('%', "%25");
-        assert_eq!(Target::parse(&written), Target::Resource(found.clone()), "{written}");
+        assert_eq!(RequestPath::parse(&written), RequestPath::Resource(found.clone()), "{written}");
     }
 }
 
@@ -186,7 +186,7 @@ pub mod strategic_patch {
 }
 
 pub mod apply {
-    use seaworthy_fields::settle;
+    use seaworthy_fields::discard_timestamp_change;
 
     use super::{ObjectType, TIME, Writer};
 
@@ -210,12 +210,12 @@ pub mod apply {
         let _ = writer.update(Some(&live), &mut config.clone(), "updater", TIME);
         let Ok(mut once) = writer.apply(Some(&live), &config, "applier", true, TIME) else { return };
         if once.pointer("/metadata/managedFields").is_none() {
-            // Nobody is known to own anything, so the next apply is the first again and makes up who wrote before.
+            // Without managers the next apply counts as the first one, which invents a manager for earlier writes.
             once = writer.apply(Some(&once), &config, "applier", true, TIME).unwrap();
         }
         let twice = writer.apply(Some(&once), &config, "applier", false, "2026-01-02T00:00:00Z").unwrap();
         let mut settled = twice.clone();
-        assert!(settle(&once, &mut settled), "{once}\n{twice}");
+        assert!(discard_timestamp_change(&once, &mut settled), "{once}\n{twice}");
     }
 }
 

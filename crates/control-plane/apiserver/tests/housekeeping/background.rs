@@ -1,4 +1,4 @@
-//! The same without anybody asking for it.
+//! Housekeeping in the background.
 
 use seaworthy_store::EventKind;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Folder, Identity, Place, Server, Settings, World};
+use seaworthy_apiserver::{ClockAndEntropy, DataFolder, Identity, Server, ServerOptions, StorageLocation};
 use serde_json::{Value, json};
 
 /// Where the config maps of the default namespace are.
@@ -20,23 +20,23 @@ pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// A clock that the test turns.
 pub struct Clock {
     seconds: AtomicI64,
-    drawn: AtomicU64,
-    next: Mutex<Option<(Moment, Happening)>>,
+    entropy_counter: AtomicU64,
+    next: Mutex<Option<(CallPoint, Callback)>>,
 }
 
-type Happening = Box<dyn FnOnce() + Send>;
+type Callback = Box<dyn FnOnce() + Send>;
 
 /// When something happens in the middle of a request: when it asks for chance or for the time, which it does after it
 /// has looked around and before it changes anything.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Moment {
-    Chance,
-    Time,
+pub enum CallPoint {
+    Entropy,
+    Now,
 }
 
 impl Clock {
-    fn reached(&self, moment: Moment) {
-        let next = self.next.lock().unwrap().take_if(|(at, _)| *at == moment);
+    fn reached(&self, point: CallPoint) {
+        let next = self.next.lock().unwrap().take_if(|(at, _)| *at == point);
         if let Some((_, happen)) = next {
             happen();
         }
@@ -49,16 +49,16 @@ impl fmt::Debug for Clock {
     }
 }
 
-impl World for Clock {
+impl ClockAndEntropy for Clock {
     fn now(&self) -> Timestamp {
-        self.reached(Moment::Time);
+        self.reached(CallPoint::Now);
         Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap()
     }
 
     fn entropy(&self, buffer: &mut [u8]) {
-        self.reached(Moment::Chance);
+        self.reached(CallPoint::Entropy);
         for chunk in buffer.chunks_mut(8) {
-            let number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let number = self.entropy_counter.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
         }
     }
@@ -72,22 +72,22 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start() -> Cluster {
-        Cluster::at(Place::Memory, 1).await
+        Cluster::at(StorageLocation::Memory, 1).await
     }
 
     /// A server on what is in a folder. Runs on the same folder draw different identities.
     pub async fn in_folder(folder: &Path, run: u64) -> Cluster {
-        Cluster::at(Place::Folder(Folder::open(folder).unwrap()), run << 32).await
+        Cluster::at(StorageLocation::Folder(DataFolder::open(folder).unwrap()), run << 32).await
     }
 
-    async fn at(place: Place, drawn: u64) -> Cluster {
+    async fn at(storage: StorageLocation, entropy_counter: u64) -> Cluster {
         let clock = Arc::new(Clock {
             seconds: AtomicI64::new(1_800_000_000),
-            drawn: AtomicU64::new(drawn),
+            entropy_counter: AtomicU64::new(entropy_counter),
             next: Mutex::default(),
         });
-        let settings = Settings { place, ..Settings::in_memory(clock.clone()).unwrap() };
-        let server = Server::open(settings).unwrap();
+        let options = ServerOptions { storage, ..ServerOptions::in_memory(clock.clone()).unwrap() };
+        let server = Server::open(options).unwrap();
         server.prepare().await.unwrap();
         Cluster { server, clock }
     }
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     /// Sends a request in the middle of the next one, and puts everything in order before that one goes on.
-    pub fn send_amid(&self, moment: Moment, method: Method, path: &str, body: Value) {
+    pub fn send_amid(&self, point: CallPoint, method: Method, path: &str, body: Value) {
         let (cluster, path) = (Cluster { server: self.server.clone(), clock: self.clock.clone() }, path.to_owned());
         // A thread with a runtime of its own: the one of the test waits meanwhile.
         let send = move || {
@@ -108,7 +108,7 @@ impl Cluster {
                 cluster.server.settle().await;
             });
         };
-        *self.clock.next.lock().unwrap() = Some((moment, Box::new(|| std::thread::spawn(send).join().unwrap())));
+        *self.clock.next.lock().unwrap() = Some((point, Box::new(|| std::thread::spawn(send).join().unwrap())));
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {

@@ -1,10 +1,10 @@
-//! Writes to what is not there: some create it, and somebody else may be faster.
+//! Writes that create a missing object, with concurrent creation by another client.
 
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, Moment, config_map};
+use crate::housekeeping::cluster::{CONFIG_MAPS, CallPoint, Cluster, config_map};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
@@ -37,7 +37,7 @@ async fn apply_that_was_not_the_first_to_create_applies_to_what_is_there() {
     let cluster = Cluster::start().await;
     let mut other = config_map("a", &[]);
     other["data"] = json!({"other": "v"});
-    cluster.send_amid(Moment::Chance, Method::POST, CONFIG_MAPS, other);
+    cluster.send_amid(CallPoint::Entropy, Method::POST, CONFIG_MAPS, other);
     let path = format!("{CONFIG_MAPS}/a?fieldManager=me");
     let (code, answer) = cluster.send(Method::PATCH, &path, applied(json!({"name": "a"}))).await;
     assert_eq!((code, &answer["data"]), (200, &json!({"k": "applied", "other": "v"})));
@@ -51,7 +51,7 @@ async fn update_that_was_not_the_first_to_create_updates_what_is_there() {
         let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
         json!({"metadata": {"name": "a"}, "rules": rules})
     };
-    cluster.send_amid(Moment::Chance, Method::POST, roles, role("get"));
+    cluster.send_amid(CallPoint::Entropy, Method::POST, roles, role("get"));
     let (code, answer) = cluster.send(Method::PUT, &format!("{roles}/a"), role("list")).await;
     assert_eq!((code, &answer["rules"][0]["verbs"]), (200, &json!(["list"])), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! Definitions come into force, and go with everything that they define.
+//! CustomResourceDefinitions: acceptance, and deletion with all their objects.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use http::Method;
 use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
 
-use crate::housekeeping::cluster::{Cluster, Moment, boats};
+use crate::housekeeping::cluster::{CallPoint, Cluster, boats};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";
@@ -91,7 +91,7 @@ async fn definition_waits_for_objects_that_something_holds() {
 async fn object_whose_definition_goes_while_it_is_created_goes_too() {
     let cluster = Cluster::start().await;
     cluster.create(DEFINITIONS, boats()).await;
-    cluster.send_amid(Moment::Chance, Method::DELETE, &format!("{DEFINITIONS}/boats.example.com"), Value::Null);
+    cluster.send_amid(CallPoint::Entropy, Method::DELETE, &format!("{DEFINITIONS}/boats.example.com"), Value::Null);
     let (code, _) = cluster.send(Method::POST, BOATS, boat("late", "red")).await;
     assert_eq!(code, 404);
     cluster.create(DEFINITIONS, boats()).await;

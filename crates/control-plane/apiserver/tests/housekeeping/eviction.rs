@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::housekeeping::cluster::{Cluster, Moment};
+use crate::housekeeping::cluster::{CallPoint, Cluster};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -40,7 +40,7 @@ async fn pod_that_does_not_work_goes() {
 #[tokio::test]
 async fn pod_that_begins_to_work_while_it_is_evicted_counts() {
     let cluster = with_pod().await;
-    cluster.send_amid(Moment::Time, Method::PATCH, &format!("{PODS}/p/status"), ready("True"));
+    cluster.send_amid(CallPoint::Now, Method::PATCH, &format!("{PODS}/p/status"), ready("True"));
     assert_eq!(evict(&cluster).await, 429);
     let pod = cluster.get(&format!("{PODS}/p")).await.unwrap();
     assert_eq!(pod["metadata"].get("deletionTimestamp"), None);

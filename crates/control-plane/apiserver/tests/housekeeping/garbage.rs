@@ -17,7 +17,7 @@ fn stranger(kind: &str, api_version: &str) -> Value {
 }
 
 #[tokio::test]
-async fn dependent_of_nobody_goes_and_one_of_an_owner_by_another_identity_too() {
+async fn dependent_of_a_missing_owner_is_deleted_and_one_of_an_owner_with_another_uid_too() {
     let cluster = Cluster::start().await;
     let real = cluster.create(CONFIG_MAPS, config_map("real", &[])).await;
     let mut other = owner(&real);
@@ -77,7 +77,7 @@ async fn deletion_in_the_foreground_waits_for_the_dependents_that_block_it() {
     cluster.patch(&path("held"), json!({"metadata": {"finalizers": null}})).await;
     cluster.server.settle().await;
     assert_eq!(cluster.get(&path("parent")).await, None);
-    // Nobody waits for one that does not block; it was told to go all the same.
+    // The owner does not wait for a dependent that does not block, but deletes it all the same.
     let loose = cluster.get(&path("loose")).await.unwrap();
     assert!(loose["metadata"]["deletionTimestamp"].is_string());
 }

@@ -1,4 +1,4 @@
-//! Any graph of owners, with circles, whatever is deleted in whichever way, ends as a simple model says.
+//! Random owner graphs, with cycles: any deletion ends in the state that a simple model computes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The rules in their simplest form: whoever has owners, none of which is alive, goes.
+/// The rules in their simplest form: an object with owners, none of which exists, is deleted.
 #[derive(Debug, Default)]
 struct Model {
     objects: Vec<Modelled>,

@@ -1,5 +1,5 @@
-//! What the server does by itself, seen by its clients: nothing here starts a task or waits for one but the test that
-//! is about that; `settle` returns when everything is in order.
+//! Housekeeping as clients see it: tests neither start a task nor wait for one, except for the test of the background
+//! task; `settle` returns when nothing is left to do.
 #![allow(clippy::unwrap_used)]
 
 mod background;

@@ -1,10 +1,10 @@
-//! The end of namespaces.
+//! Namespace deletion.
 
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::housekeeping::cluster::{Cluster, Moment, config_map};
+use crate::housekeeping::cluster::{CallPoint, Cluster, config_map};
 
 const ROOM: &str = "/api/v1/namespaces/room";
 
@@ -115,7 +115,7 @@ async fn object_whose_namespace_goes_while_it_is_created_goes_too() {
     let cluster = Cluster::start().await;
     let namespace = json!({"metadata": {"name": "brief"}});
     cluster.create("/api/v1/namespaces", namespace.clone()).await;
-    cluster.send_amid(Moment::Chance, Method::DELETE, "/api/v1/namespaces/brief", Value::Null);
+    cluster.send_amid(CallPoint::Entropy, Method::DELETE, "/api/v1/namespaces/brief", Value::Null);
     let path = "/api/v1/namespaces/brief/configmaps";
     let (code, _) = cluster.send(Method::POST, path, config_map("late", &[])).await;
     assert_eq!(code, 404);

@@ -1,4 +1,4 @@
-//! What goes with time.
+//! Retention periods of Events and history.
 
 use jiff::SignedDuration;
 use seaworthy_store::ReadError;

@@ -1,4 +1,4 @@
-//! The differences between a recording and what came now, in words.
+//! Differences between a recording and the present answers, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,8 +94,8 @@ fn comparable(value: &Value, is_exact: bool) -> Value {
     Value::Object(out)
 }
 
-/// A text with its parts in order: the real server walks maps as they come, so that of several mistakes any may be told
-/// first, from one run to the next.
+/// A text with its parts sorted: the real server iterates maps in random order, so the order of several problems
+/// differs from run to run.
 fn in_any_order(text: &Value) -> Value {
     let Value::String(text) = text else { return text.clone() };
     let mut parts: Vec<&str> =

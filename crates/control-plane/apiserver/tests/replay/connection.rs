@@ -23,12 +23,12 @@ use tokio_rustls::TlsConnector;
 
 use crate::transport::{Exchange, Transport};
 
-/// Whose certificates are believed.
+/// The trusted certificates.
 pub enum Trust {
     /// Those of an authority, in PEM.
     Authority(String),
     /// Any. Only for a server on this machine.
-    Anybody,
+    Any,
 }
 
 /// A server at an address.
@@ -115,21 +115,21 @@ fn config(trust: &Trust) -> Result<ClientConfig, String> {
             }
             builder.with_root_certificates(roots).with_no_client_auth()
         }
-        Trust::Anybody => {
+        Trust::Any => {
             let schemes = algorithms.supported_schemes();
-            let verifier = Arc::new(Believer { schemes });
+            let verifier = Arc::new(AcceptAnyCertificate { schemes });
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         }
     })
 }
 
-/// Believes every certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
-struct Believer {
+struct AcceptAnyCertificate {
     schemes: Vec<SignatureScheme>,
 }
 
-impl ServerCertVerifier for Believer {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -165,6 +165,6 @@ impl ServerCertVerifier for Believer {
 }
 
 fn text(error: impl Display) -> String {
-    // The causes are what tells a refused connection from a bad certificate.
+    // The causes distinguish a refused connection from a bad certificate.
     format!("{error:#}")
 }

@@ -1,4 +1,4 @@
-//! Makes the answers of two runs comparable.
+//! Normalisation of answers, so that two runs can be compared.
 //!
 //! - uids of objects are numbered by first appearance; times near now, tokens, continue tokens and ages in tables get
 //!   a placeholder; other times stay.

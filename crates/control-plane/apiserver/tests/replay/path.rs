@@ -1,6 +1,6 @@
 //! Paths into a JSON document, as scenarios write them.
 //!
-//! Segments separated by `/`: a key (`~1` stands for a slash in it), an index, `*`, `**` (any depth), or
+//! Segments separated by `/`: a key (`~1` is a slash in it), an index, `*`, `**` (any depth), or
 //! `[key.path=value]` for the elements of a list that have the value.
 
 use serde_json::Value;
@@ -16,11 +16,11 @@ pub enum Key {
     Index(usize),
 }
 
-/// A way from the root of a document to one value in it.
-pub type Place = Vec<Key>;
+/// The path from the root of a document to one value.
+pub type ValuePath = Vec<Key>;
 
-/// All places that a path stands for, in the order of the document.
-pub fn places(document: &Value, path: &str) -> Vec<Place> {
+/// All values that a path matches, in the order of the document.
+pub fn matching_paths(document: &Value, path: &str) -> Vec<ValuePath> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let mut found = Vec::new();
     walk(document, &segments, &mut Vec::new(), &mut found);
@@ -29,8 +29,8 @@ pub fn places(document: &Value, path: &str) -> Vec<Place> {
 
 /// The first value that a path leads to.
 pub fn find<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
-    let place = places(document, path).into_iter().next()?;
-    place.iter().try_fold(document, |value, key| match key {
+    let matched = matching_paths(document, path).into_iter().next()?;
+    matched.iter().try_fold(document, |value, key| match key {
         Key::Name(name) => value.get(name),
         Key::Index(index) => value.get(index),
     })
@@ -45,7 +45,7 @@ pub fn children(value: &Value) -> Vec<(Key, &Value)> {
     }
 }
 
-fn walk(value: &Value, segments: &[&str], at: &mut Place, found: &mut Vec<Place>) {
+fn walk(value: &Value, segments: &[&str], at: &mut ValuePath, found: &mut Vec<ValuePath>) {
     let Some((head, rest)) = segments.split_first() else {
         found.push(at.clone());
         return;
@@ -84,7 +84,7 @@ fn is_meant(segment: &str, key: &Key, child: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{find, places};
+    use super::{find, matching_paths};
 
     #[test]
     fn paths_lead_to_keys_indices_and_selected_elements() {
@@ -98,21 +98,21 @@ mod tests {
         assert_eq!(find(&document, "conditions/[type=Network]/status"), None);
         assert_eq!(find(&document, "conditions/2"), None);
         assert_eq!(find(&document, ""), Some(&document));
-        assert_eq!(places(&document, "conditions/*/status").len(), 2);
+        assert_eq!(matching_paths(&document, "conditions/*/status").len(), 2);
     }
 
     #[test]
     fn two_stars_reach_any_depth_their_own_included() {
         let document = json!({"uid": 1, "a": {"uid": 2, "b": [{"uid": 3}]}});
-        assert_eq!(places(&document, "**/uid").len(), 3);
-        assert_eq!(places(&document, "a/**/uid").len(), 2);
+        assert_eq!(matching_paths(&document, "**/uid").len(), 3);
+        assert_eq!(matching_paths(&document, "a/**/uid").len(), 2);
     }
 
     #[test]
     fn selection_looks_deep_and_compares_text() {
         let document = json!([{"object": {"n": 1, "on": true}}, {"object": {}}]);
-        assert_eq!(places(&document, "[object.n=1]").len(), 1);
-        assert_eq!(places(&document, "[object.on=True]").len(), 1);
-        assert_eq!(places(&document, "[object.n=None]").len(), 1);
+        assert_eq!(matching_paths(&document, "[object.n=1]").len(), 1);
+        assert_eq!(matching_paths(&document, "[object.on=True]").len(), 1);
+        assert_eq!(matching_paths(&document, "[object.n=None]").len(), 1);
     }
 }

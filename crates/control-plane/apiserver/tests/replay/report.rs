@@ -1,4 +1,4 @@
-//! One line for each scenario, and the list of those that are not expected to pass.
+//! Report: one line for each scenario, and the list of those that are expected to fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

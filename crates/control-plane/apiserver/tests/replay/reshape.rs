@@ -1,10 +1,10 @@
-//! What part of an answer counts.
+//! Filters: the parts of an answer that are compared.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::path::{Key, Place, find, places};
+use crate::path::{Key, ValuePath, find, matching_paths};
 
 /// What a step says about the part of an answer to compare; paths have their variables filled in.
 #[derive(Debug, Default, Clone)]
@@ -31,13 +31,14 @@ impl Filters {
         };
         if let Some(only) = &self.only {
             let always: &[&str] = if is_error(&value) { &OF_AN_ERROR } else { &[] };
-            let wanted = all_places(&value, only.iter().map(String::as_str).chain(always.iter().copied()));
-            let is_kept = |at: &Place| wanted.iter().any(|place| at.iter().zip(place).all(|(one, other)| one == other));
+            let wanted = all_matching_paths(&value, only.iter().map(String::as_str).chain(always.iter().copied()));
+            let is_kept =
+                |at: &ValuePath| wanted.iter().any(|matched| at.iter().zip(matched).all(|(one, other)| one == other));
             value = if value.is_object() || value.is_array() { kept(&value, &is_kept) } else { Value::Null };
         }
         if let Some(ignore) = &self.ignore {
-            let unwanted = all_places(&value, ignore.iter().map(String::as_str));
-            value = kept(&value, &|at: &Place| !unwanted.contains(at));
+            let unwanted = all_matching_paths(&value, ignore.iter().map(String::as_str));
+            value = kept(&value, &|at: &ValuePath| !unwanted.contains(at));
         }
         if self.shape { shape(&value) } else { value }
     }
@@ -48,12 +49,12 @@ pub fn is_error(value: &Value) -> bool {
     value.get("kind").is_some_and(|kind| kind == "Status") && value.get("status").is_some_and(|s| s == "Failure")
 }
 
-fn all_places<'a>(value: &Value, paths: impl Iterator<Item = &'a str>) -> BTreeSet<Place> {
-    paths.flat_map(|path| places(value, path)).collect()
+fn all_matching_paths<'a>(value: &Value, paths: impl Iterator<Item = &'a str>) -> BTreeSet<ValuePath> {
+    paths.flat_map(|path| matching_paths(value, path)).collect()
 }
 
-fn kept(value: &Value, is_kept: &dyn Fn(&Place) -> bool) -> Value {
-    fn walk(value: &Value, is_kept: &dyn Fn(&Place) -> bool, at: &mut Place) -> Value {
+fn kept(value: &Value, is_kept: &dyn Fn(&ValuePath) -> bool) -> Value {
+    fn walk(value: &Value, is_kept: &dyn Fn(&ValuePath) -> bool, at: &mut ValuePath) -> Value {
         let mut enter = |key: Key, child: &Value| {
             at.push(key);
             let result = is_kept(at).then(|| walk(child, is_kept, at));

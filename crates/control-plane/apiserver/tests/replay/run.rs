@@ -1,4 +1,4 @@
-//! One pass of one scenario.
+//! Scenario runner: executes one scenario once.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,17 +22,16 @@ use crate::scenario::{Scenario, Step, Until};
 use crate::text::plain;
 use crate::transport::{Stream, Transport};
 
-/// Where a scenario is run.
+/// The server that scenarios run against.
 #[derive(Clone)]
-pub struct Place {
-    /// The way there.
+pub struct TargetServer {
     pub transport: Arc<dyn Transport>,
-    /// The usual bearer token: of somebody who may do everything.
+    /// The default bearer token, of a user who may do everything.
     pub token: String,
     /// Whether the garbage collector and the namespace controller run there. If not, namespaces are finalized here.
     pub has_controllers: bool,
-    /// An upper limit for how long anything is waited for.
-    pub patience: Duration,
+    /// An upper limit for all waits.
+    pub max_wait: Duration,
 }
 
 /// A step could not be carried out: no connection, a missing variable, a condition never met.
@@ -46,17 +45,17 @@ impl fmt::Display for Problem {
 }
 
 /// A server that does not answer within this time has no connection.
-const ANSWER: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a condition is waited for unless a step says otherwise.
-const UNTIL_SECONDS: f64 = 20.0;
+const DEFAULT_UNTIL_SECONDS: f64 = 20.0;
 /// How long a watch may be silent unless a step says otherwise.
-const SILENCE_SECONDS: f64 = 10.0;
+const DEFAULT_SILENCE_SECONDS: f64 = 10.0;
 /// Between two attempts.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// What still arrives this long after everything expected is one event too many.
-const AFTERWARDS: Duration = Duration::from_millis(150);
+const TRAILING_EVENTS_TIMEOUT: Duration = Duration::from_millis(150);
 /// Recorded in `managedFields` as the manager, so it is the recorder's name.
-const AGENT: &str = "apireplay/1.0";
+const USER_AGENT_VALUE: &str = "apireplay/1.0";
 /// The headers that count.
 const KEPT_HEADERS: [&str; 4] = ["content-type", "warning", "retry-after", "location"];
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -69,7 +68,7 @@ struct Reply {
 }
 
 struct Run<'a> {
-    place: &'a Place,
+    target: &'a TargetServer,
     scenario: &'a Scenario,
     /// The random part of names.
     id: String,
@@ -79,13 +78,13 @@ struct Run<'a> {
 }
 
 /// Runs a scenario and returns what was answered, ready to be compared.
-pub async fn run(place: &Place, scenario: &Scenario) -> Value {
+pub async fn run(target: &TargetServer, scenario: &Scenario) -> Value {
     let id = random_id();
     let namespace = format!("{}-{id}", scenario.name);
     let mut variables = Variables::default();
     variables.set("group", format!("{namespace}.example.com").into());
     variables.set("ns", namespace.into());
-    let mut run = Run { place, scenario, id, variables, answers: Vec::new(), created: Vec::new() };
+    let mut run = Run { target, scenario, id, variables, answers: Vec::new(), created: Vec::new() };
     match run.prepare().await {
         Ok(()) => {
             for step in &scenario.steps {
@@ -148,11 +147,11 @@ impl Run<'_> {
 
     /// Opens a watch, makes the nested requests while it is open, and records its events.
     async fn watch(&mut self, step: &Step, opening: &Step) {
-        let mut silence = self.patient(step.timeout.unwrap_or(SILENCE_SECONDS));
+        let mut silence = self.bounded(step.timeout.unwrap_or(DEFAULT_SILENCE_SECONDS));
         let mut is_expecting = step.until.is_some();
         let mut events: Vec<Value> = Vec::new();
         let sent = match self.request(opening) {
-            Ok(request) => timeout(silence, self.place.transport.send(request)).await,
+            Ok(request) => timeout(silence, self.target.transport.send(request)).await,
             Err(problem) => Ok(Err(problem.0)),
         };
         let timed_out = |is_expecting: bool| if is_expecting { "timeout" } else { "as expected" }.to_owned();
@@ -190,7 +189,7 @@ impl Run<'_> {
                     let until = step.until.as_ref().filter(|_| is_expecting);
                     if until.is_some_and(|u| u.count == Some(events.len()) || u.bookmark && is_bookmark) {
                         is_expecting = false;
-                        silence = AFTERWARDS;
+                        silence = TRAILING_EVENTS_TIMEOUT;
                     }
                 }
             }
@@ -203,7 +202,7 @@ impl Run<'_> {
         let until = step.until.clone().unwrap_or_default();
         let wanted = until.is.as_ref().map(|value| self.variables.value(value)).transpose()?;
         let path = until.at.as_ref().map(|path| self.variables.text(path)).transpose()?;
-        let deadline = Instant::now() + self.patient(until.timeout.unwrap_or(UNTIL_SECONDS));
+        let deadline = Instant::now() + self.bounded(until.timeout.unwrap_or(DEFAULT_UNTIL_SECONDS));
         let reply = loop {
             let request = self.request(step)?;
             let reply = self.call(request).await?;
@@ -219,7 +218,7 @@ impl Run<'_> {
                 let start: String = reply.text.chars().take(400).collect();
                 return Err(Problem(format!("{until} was never met; last answer {} {start}", reply.code)));
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         };
         let (method, target) = self.target(step)?;
         let json = reply.json.as_ref().unwrap_or(&Value::Null);
@@ -236,10 +235,10 @@ impl Run<'_> {
 
     async fn call(&self, request: Request<Full<Bytes>>) -> Result<Reply, Problem> {
         let label = format!("{} {}", request.method(), request.uri());
-        let exchange = async { Reply::read(self.place.transport.send(request).await?).await };
-        match timeout(ANSWER, exchange).await {
+        let exchange = async { Reply::read(self.target.transport.send(request).await?).await };
+        match timeout(RESPONSE_TIMEOUT, exchange).await {
             Ok(result) => result.map_err(|error| Problem(format!("{label}: {error}"))),
-            Err(_) => Err(Problem(format!("{label}: no answer within {} s", ANSWER.as_secs()))),
+            Err(_) => Err(Problem(format!("{label}: no answer within {} s", RESPONSE_TIMEOUT.as_secs()))),
         }
     }
 
@@ -271,11 +270,11 @@ impl Run<'_> {
         };
         let token = match &step.token {
             Some(token) => self.variables.text(token)?,
-            None => self.place.token.clone(),
+            None => self.target.token.clone(),
         };
         let unusable = |error: &dyn fmt::Display| Problem(format!("{method} {target}: {error}"));
         let mut request = Request::builder().method(method.as_str()).uri(&target);
-        request = request.header(ACCEPT, "application/json").header(USER_AGENT, AGENT);
+        request = request.header(ACCEPT, "application/json").header(USER_AGENT, USER_AGENT_VALUE);
         if !token.is_empty() {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
@@ -331,7 +330,7 @@ impl Run<'_> {
             let Ok(left) = self.perform(&step("DELETE", &path, &options)).await else { continue };
             let name = path.strip_prefix("/api/v1/namespaces/").filter(|name| !name.contains('/'));
             if let Some(name) = name
-                && !self.place.has_controllers
+                && !self.target.has_controllers
             {
                 let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
                 let _ = self.perform(&step("PUT", &format!("{path}/finalize"), &body)).await;
@@ -345,8 +344,8 @@ impl Run<'_> {
         }
     }
 
-    fn patient(&self, seconds: f64) -> Duration {
-        Duration::from_secs_f64(seconds).min(self.place.patience)
+    fn bounded(&self, seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds).min(self.target.max_wait)
     }
 }
 

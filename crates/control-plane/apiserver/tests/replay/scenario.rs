@@ -1,6 +1,6 @@
 //! A scenario: a short conversation with an API server, read from a file.
 //!
-//! Variables stand in all texts as `${name}`: `${ns}` is the scenario's name with a random part, `${group}` is
+//! All texts may have variables, `${name}`: `${ns}` is the scenario's name with a random part, `${group}` is
 //! `${ns}.example.com`, the rest is captured from answers. The random part makes runs independent of each other and
 //! of what the server holds.
 
@@ -30,7 +30,6 @@ pub struct Scenario {
     /// Whether the order of the resourceVersions of different objects counts.
     #[serde(default = "yes")]
     pub order: bool,
-    /// What is said.
     pub steps: Vec<Step>,
 }
 
@@ -78,7 +77,7 @@ pub struct Step {
     pub any_type: bool,
     /// The request that opens a watch.
     pub watch: Option<Box<Step>>,
-    /// What is said while the watch is open.
+    /// The requests while the watch is open.
     pub steps: Vec<Step>,
     /// How many seconds the watch may be silent.
     pub timeout: Option<f64>,

@@ -1,4 +1,4 @@
-//! The way to a server: inside this process, or over a connection.
+//! Transports: a server inside this process, or over a connection.
 
 use std::pin::Pin;
 
@@ -24,7 +24,7 @@ pub trait Transport: Send + Sync {
 pub struct InProcess(pub Server);
 
 impl InProcess {
-    /// The token that stands for an administrator. It never reaches the server: the identity does, as it comes from
+    /// The token of an administrator. It never reaches the server: the identity does, as it comes from
     /// clients in the process.
     pub const TOKEN: &str = "in-process";
 }

@@ -1,29 +1,29 @@
-//! Credentials: the right ones get in, all others get 401, none is the anonymous user.
+//! Credentials: valid ones are accepted, all others get 401, none is the anonymous user.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, keys};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, Cluster, signing_key};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-async fn account(house: &House) {
-    house.create(ACCOUNTS, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mate"}})).await;
+async fn account(cluster: &Cluster) {
+    cluster.create(ACCOUNTS, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mate"}})).await;
 }
 
-async fn token(house: &House, spec: Value) -> String {
+async fn token(cluster: &Cluster, spec: Value) -> String {
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
-    let answer = house.create(&format!("{ACCOUNTS}/mate/token"), request).await;
+    let answer = cluster.create(&format!("{ACCOUNTS}/mate/token"), request).await;
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
 
-async fn who(house: &House, token: &str) -> Result<String, u16> {
+async fn who(cluster: &Cluster, token: &str) -> Result<String, u16> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let reply = house.send(token, "POST", WHO, review).await;
+    let reply = cluster.send(token, "POST", WHO, review).await;
     match reply.code {
         201 => Ok(reply.body["status"]["userInfo"]["username"].as_str().unwrap().to_owned()),
         code => Err(code),
@@ -32,10 +32,10 @@ async fn who(house: &House, token: &str) -> Result<String, u16> {
 
 #[tokio::test]
 async fn service_account_is_who_its_token_says() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({})).await;
-    assert_eq!(who(&house, &token).await.as_deref(), Ok("system:serviceaccount:default:mate"));
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({})).await;
+    assert_eq!(who(&cluster, &token).await.as_deref(), Ok("system:serviceaccount:default:mate"));
 }
 
 #[rstest]
@@ -46,9 +46,9 @@ async fn service_account_is_who_its_token_says() {
 #[case("/apis")]
 #[tokio::test]
 async fn wrong_token_is_refused_whatever_the_path(#[case] path: &str) {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     for token in ["wrong", "a.b.c", "abcdef.0123456789abcdef", "\u{e9}", &"x".repeat(20_000)] {
-        let reply = house.get(token, path).await.is(401);
+        let reply = cluster.get(token, path).await.is(401);
         assert_eq!(reply.body["reason"], "Unauthorized");
         assert!(!reply.text.contains(token), "{}", reply.text);
     }
@@ -72,28 +72,28 @@ async fn wrong_token_is_refused_whatever_the_path(#[case] path: &str) {
 #[case("/api/v1/nothing", 403)]
 #[tokio::test]
 async fn anonymous_reaches_health_and_version_only(#[case] path: &str, #[case] code: u16) {
-    let house = House::open().await;
-    house.get("", path).await.is(code);
+    let cluster = Cluster::open().await;
+    cluster.get("", path).await.is(code);
     let writing = if code == 200 { 403 } else { code };
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
-        house.send("", method, path, Value::Null).await.is(writing);
+        cluster.send("", method, path, Value::Null).await.is(writing);
     }
 }
 
 #[tokio::test]
 async fn other_schemes_than_bearer_are_no_credentials() {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     for value in ["Basic YTpi", "Bearer", "Bearer ", "token"] {
         let headers = [("authorization", value)];
         let ask = Ask { method: "GET", path: CONFIG_MAPS, token: "", headers: &headers, kind: "", body: "".into() };
-        let reply = house.ask(ask).await.is(403);
+        let reply = cluster.ask(ask).await.is(403);
         assert!(reply.message().contains("system:anonymous"), "{}", reply.text);
     }
 }
 
 #[tokio::test]
 async fn identity_cannot_be_sent_as_a_header() {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     let headers = [
         ("identity", "admin"),
         ("x-remote-user", "admin"),
@@ -102,13 +102,13 @@ async fn identity_cannot_be_sent_as_a_header() {
         ("x-peer-certificate", "CN=admin,O=system:masters"),
     ];
     let ask = Ask { method: "GET", path: CONFIG_MAPS, token: "", headers: &headers, kind: "", body: "".into() };
-    let reply = house.ask(ask).await.is(403);
+    let reply = cluster.ask(ask).await.is(403);
     assert!(reply.message().contains("system:anonymous"), "{}", reply.text);
 }
 
 #[tokio::test]
 async fn token_of_another_server_is_refused() {
-    let (one, two) = (House::open().await, House::open_with(keys()).await);
+    let (one, two) = (Cluster::open().await, Cluster::open_with(signing_key()).await);
     account(&one).await;
     account(&two).await;
     let token = token(&one, json!({})).await;
@@ -118,9 +118,9 @@ async fn token_of_another_server_is_refused() {
 
 #[tokio::test]
 async fn token_that_was_changed_is_refused() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({})).await;
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({})).await;
     let parts: Vec<&str> = token.split('.').collect();
     let [header, body, signature] = parts.as_slice() else { panic!("a token has three parts") };
     let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).unwrap()).unwrap();
@@ -138,81 +138,81 @@ async fn token_that_was_changed_is_refused() {
         format!("{header}.{body}.{signature}.{signature}"),
         format!("{header}.{body}.{}", URL_SAFE_NO_PAD.encode([0; 64])),
     ] {
-        assert_eq!(who(&house, &forged).await, Err(401), "{forged}");
+        assert_eq!(who(&cluster, &forged).await, Err(401), "{forged}");
     }
 }
 
 #[tokio::test]
 async fn token_ends_when_it_says_so() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({"expirationSeconds": 600})).await;
-    house.wait(599);
-    assert!(who(&house, &token).await.is_ok());
-    house.wait(1);
-    assert_eq!(who(&house, &token).await, Err(401));
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({"expirationSeconds": 600})).await;
+    cluster.wait(599);
+    assert!(who(&cluster, &token).await.is_ok());
+    cluster.wait(1);
+    assert_eq!(who(&cluster, &token).await, Err(401));
 }
 
 #[tokio::test]
-async fn token_for_somebody_else_is_refused_here_and_reviewed_for_them_only() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({"audiences": ["vault", "bank"]})).await;
-    assert_eq!(who(&house, &token).await, Err(401));
+async fn token_for_another_audience_is_refused_here_and_reviewed_for_that_audience_only() {
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({"audiences": ["vault", "bank"]})).await;
+    assert_eq!(who(&cluster, &token).await, Err(401));
     let review = |token: &str, audiences: &[&str]| {
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": token, "audiences": audiences}})
     };
-    let theirs = house.create(REVIEWS, review(&token, &["vault", "shop"])).await;
+    let theirs = cluster.create(REVIEWS, review(&token, &["vault", "shop"])).await;
     assert_eq!(theirs["status"]["authenticated"], true);
     assert_eq!(theirs["status"]["audiences"], json!(["vault"]));
-    assert_eq!(house.create(REVIEWS, review(&token, &["shop"])).await["status"]["authenticated"], Value::Null);
-    assert_eq!(house.create(REVIEWS, review(&token, &[])).await["status"]["authenticated"], Value::Null);
-    // A token without an audience is meant for this server, and for nobody who asks it.
-    assert_eq!(house.create(REVIEWS, review(ADMIN, &["shop"])).await["status"]["authenticated"], Value::Null);
-    assert_eq!(house.create(REVIEWS, review(ADMIN, &[])).await["status"]["authenticated"], true);
+    assert_eq!(cluster.create(REVIEWS, review(&token, &["shop"])).await["status"]["authenticated"], Value::Null);
+    assert_eq!(cluster.create(REVIEWS, review(&token, &[])).await["status"]["authenticated"], Value::Null);
+    // A token without an audience is for this server only, not for other audiences.
+    assert_eq!(cluster.create(REVIEWS, review(ADMIN, &["shop"])).await["status"]["authenticated"], Value::Null);
+    assert_eq!(cluster.create(REVIEWS, review(ADMIN, &[])).await["status"]["authenticated"], true);
 }
 
 #[tokio::test]
 async fn token_of_a_deleted_account_is_refused_even_if_the_name_comes_back() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({})).await;
-    house.send(ADMIN, "DELETE", &format!("{ACCOUNTS}/mate"), Value::Null).await.is(200);
-    assert_eq!(who(&house, &token).await, Err(401));
-    account(&house).await;
-    assert_eq!(who(&house, &token).await, Err(401));
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({})).await;
+    cluster.send(ADMIN, "DELETE", &format!("{ACCOUNTS}/mate"), Value::Null).await.is(200);
+    assert_eq!(who(&cluster, &token).await, Err(401));
+    account(&cluster).await;
+    assert_eq!(who(&cluster, &token).await, Err(401));
 }
 
 #[tokio::test]
 async fn token_of_an_account_that_a_finalizer_holds_ends_soon_after_its_deletion() {
-    let house = House::open().await;
-    account(&house).await;
-    let token = token(&house, json!({})).await;
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
+    let token = token(&cluster, json!({})).await;
     let one = format!("{ACCOUNTS}/mate");
-    house.patch(ADMIN, &one, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await.is(200);
-    house.send(ADMIN, "DELETE", &one, Value::Null).await.is(200);
-    assert!(who(&house, &token).await.is_ok());
-    house.wait(60);
-    assert_eq!(who(&house, &token).await, Err(401));
+    cluster.patch(ADMIN, &one, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await.is(200);
+    cluster.send(ADMIN, "DELETE", &one, Value::Null).await.is(200);
+    assert!(who(&cluster, &token).await.is_ok());
+    cluster.wait(60);
+    assert_eq!(who(&cluster, &token).await, Err(401));
 }
 
 #[tokio::test]
 async fn token_goes_with_the_object_that_it_is_bound_to() {
-    let house = House::open().await;
-    account(&house).await;
+    let cluster = Cluster::open().await;
+    account(&cluster).await;
     let secrets = "/api/v1/namespaces/default/secrets";
-    house.create(secrets, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "anchor"}})).await;
+    cluster.create(secrets, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "anchor"}})).await;
     let bound = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "anchor"}});
-    let token = token(&house, bound).await;
-    assert!(who(&house, &token).await.is_ok());
-    house.send(ADMIN, "DELETE", &format!("{secrets}/anchor"), Value::Null).await.is(200);
-    assert_eq!(who(&house, &token).await, Err(401));
+    let token = token(&cluster, bound).await;
+    assert!(who(&cluster, &token).await.is_ok());
+    cluster.send(ADMIN, "DELETE", &format!("{secrets}/anchor"), Value::Null).await.is(200);
+    assert_eq!(who(&cluster, &token).await, Err(401));
 }
 
 #[tokio::test]
 async fn bootstrap_token_is_good_while_its_secret_says_so() {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     let encode = |text: &str| STANDARD.encode(text);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
@@ -221,23 +221,23 @@ async fn bootstrap_token_is_good_while_its_secret_says_so() {
         "usage-bootstrap-authentication": encode("true"), "expiration": encode("2026-01-02T03:05:05Z"),
         "auth-extra-groups": encode("system:masters,system:bootstrappers:crew"),
     }});
-    house.create(secrets, secret).await;
+    cluster.create(secrets, secret).await;
     let right = "abcdef.0123456789abcdef";
-    assert_eq!(who(&house, right).await.as_deref(), Ok("system:bootstrap:abcdef"));
-    // Neither a member of the masters, nor anybody else with rights.
-    house.get(right, "/api/v1/nodes").await.is(403);
+    assert_eq!(who(&cluster, right).await.as_deref(), Ok("system:bootstrap:abcdef"));
+    // Neither a member of `system:masters`, nor another user with rights.
+    cluster.get(right, "/api/v1/nodes").await.is(403);
     for wrong in ["abcdef.0123456789abcdee", "abcdee.0123456789abcdef", "abcdef.0123456789abcde", "abcdef."] {
-        assert_eq!(who(&house, wrong).await, Err(401), "{wrong}");
+        assert_eq!(who(&cluster, wrong).await, Err(401), "{wrong}");
     }
-    house.wait(60);
-    assert_eq!(who(&house, right).await, Err(401));
+    cluster.wait(60);
+    assert_eq!(who(&cluster, right).await, Err(401));
 }
 
 #[tokio::test]
 async fn right_token_beside_a_wrong_one_is_the_one_that_comes_first() {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     let headers = [("authorization", "Bearer wrong"), ("authorization", "Bearer admin-token")];
     let ask = Ask { method: "GET", path: CONFIG_MAPS, token: "", headers: &headers, kind: "", body: "".into() };
-    house.ask(ask).await.is(401);
-    house.get(ANN, CONFIG_MAPS).await.is(403);
+    cluster.ask(ask).await.is(401);
+    cluster.get(ANN, CONFIG_MAPS).await.is(403);
 }

@@ -1,4 +1,4 @@
-//! Client certificates over a real socket: the authority's are somebody, all others do not get in.
+//! Client certificates over a real socket: the authority's are accepted, all others refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use seaworthy_apiserver::{Certified, Listening, Machine, Pki, World as _};
+use seaworthy_apiserver::{CertifiedKey, ClockAndEntropy as _, Pki, SystemClock, TlsServer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 
-use crate::security::harness::{CONFIG_MAPS, House};
+use crate::security::harness::{CONFIG_MAPS, Cluster};
 
 struct Socket {
     pki: Pki,
@@ -21,11 +21,11 @@ struct Socket {
 }
 
 async fn listen() -> Socket {
-    let house = House::open().await;
+    let cluster = Cluster::open().await;
     // Certificates are judged by the machine's clock, which a test cannot move.
-    let pki = Pki::ephemeral(Machine.now()).unwrap();
+    let pki = Pki::ephemeral(SystemClock.now()).unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listening = Listening::bind(house.server.clone(), &pki, any).await.unwrap();
+    let listening = TlsServer::bind(cluster.server.clone(), &pki, any).await.unwrap();
     let address = listening.address();
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(listening.serve(async {
@@ -35,7 +35,7 @@ async fn listen() -> Socket {
 }
 
 /// Sends a request with this certificate; the error is that of the connection.
-async fn ask(socket: &Socket, certificate: Option<&Certified>, headers: &str) -> std::io::Result<String> {
+async fn ask(socket: &Socket, certificate: Option<&CertifiedKey>, headers: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(socket.pki.authority().as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -43,7 +43,7 @@ async fn ask(socket: &Socket, certificate: Option<&Certified>, headers: &str) ->
     let config = config.with_root_certificates(roots);
     let config = match certificate {
         None => config.with_no_client_auth(),
-        Some(Certified { certificate, key, .. }) => {
+        Some(CertifiedKey { certificate, key, .. }) => {
             let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
             config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
         }
@@ -61,7 +61,7 @@ async fn ask(socket: &Socket, certificate: Option<&Certified>, headers: &str) ->
 #[tokio::test]
 async fn certificate_names_the_user_and_its_groups() {
     let socket = listen().await;
-    let now = Machine.now();
+    let now = SystemClock.now();
     let admin = socket.pki.client("root", "system:masters", now).unwrap();
     assert!(ask(&socket, Some(&admin), "").await.unwrap().starts_with("HTTP/1.1 200"));
     let ann = socket.pki.client("ann", "crew", now).unwrap();
@@ -70,9 +70,9 @@ async fn certificate_names_the_user_and_its_groups() {
 }
 
 #[tokio::test]
-async fn certificate_without_a_name_is_nobody() {
+async fn certificate_without_a_name_is_anonymous() {
     let socket = listen().await;
-    let nameless = socket.pki.client("", "system:masters", Machine.now()).unwrap();
+    let nameless = socket.pki.client("", "system:masters", SystemClock.now()).unwrap();
     let answer = ask(&socket, Some(&nameless), "").await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("system:anonymous"), "{answer}");
 }
@@ -80,8 +80,8 @@ async fn certificate_without_a_name_is_nobody() {
 #[tokio::test]
 async fn certificate_of_another_authority_does_not_get_in() {
     let socket = listen().await;
-    let other = Pki::ephemeral(Machine.now()).unwrap();
-    let forged = other.client("root", "system:masters", Machine.now()).unwrap();
+    let other = Pki::ephemeral(SystemClock.now()).unwrap();
+    let forged = other.client("root", "system:masters", SystemClock.now()).unwrap();
     assert!(ask(&socket, Some(&forged), "").await.is_err());
 }
 
@@ -96,14 +96,14 @@ async fn certificate_that_has_expired_does_not_get_in() {
 #[tokio::test]
 async fn certificate_for_servers_is_none_for_clients() {
     let socket = listen().await;
-    let serving = socket.pki.serving(&[], &["system:masters"], Machine.now()).unwrap();
+    let serving = socket.pki.serving(&[], &["system:masters"], SystemClock.now()).unwrap();
     assert!(ask(&socket, Some(&serving), "").await.is_err());
 }
 
 #[tokio::test]
 async fn good_certificate_counts_whatever_token_is_beside_it() {
     let socket = listen().await;
-    let admin = socket.pki.client("root", "system:masters", Machine.now()).unwrap();
+    let admin = socket.pki.client("root", "system:masters", SystemClock.now()).unwrap();
     let answer = ask(&socket, Some(&admin), "authorization: Bearer wrong\r\n").await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! A server in memory, and a client that says who it is or does not.
+//! Test harness: a server in memory, and requests with or without credentials.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Keys, Server, Settings, StaticTokens, Still, World};
+use seaworthy_apiserver::{ClockAndEntropy, FixedClock, Identity, Server, ServerOptions, SigningKey, StaticTokens};
 use serde_json::{Value, json};
 
 /// The token of the administrator.
@@ -17,11 +17,11 @@ pub const ANN: &str = "ann-token";
 /// A world whose time can be moved.
 #[derive(Debug)]
 pub struct Clock {
-    chance: Still,
+    chance: FixedClock,
     now: Mutex<Timestamp>,
 }
 
-impl World for Clock {
+impl ClockAndEntropy for Clock {
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap()
     }
@@ -32,7 +32,7 @@ impl World for Clock {
 }
 
 /// A server and the clock on its wall.
-pub struct House {
+pub struct Cluster {
     pub server: Server,
     pub clock: Arc<Clock>,
 }
@@ -61,8 +61,8 @@ impl Reply {
 }
 
 /// Keys that only this test has.
-pub fn keys() -> Arc<Keys> {
-    Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap())
+pub fn signing_key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::read(&SigningKey::generate().unwrap()).unwrap())
 }
 
 /// A request.
@@ -75,21 +75,21 @@ pub struct Ask<'a> {
     pub body: Bytes,
 }
 
-impl House {
-    pub async fn open() -> House {
-        House::open_with(keys()).await
+impl Cluster {
+    pub async fn open() -> Cluster {
+        Cluster::open_with(signing_key()).await
     }
 
-    pub async fn open_with(keys: Arc<Keys>) -> House {
+    pub async fn open_with(signing_key: Arc<SigningKey>) -> Cluster {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let clock = Arc::new(Clock { chance: Still::at(now), now: Mutex::new(now) });
+        let clock = Arc::new(Clock { chance: FixedClock::at(now), now: Mutex::new(now) });
         let mut tokens = StaticTokens::default();
         tokens.add(ADMIN, Identity::authenticated("admin", ["system:masters".to_owned()]));
         tokens.add(ANN, Identity::authenticated("ann", []));
-        let settings = Settings { tokens, keys, ..Settings::in_memory(clock.clone()).unwrap() };
-        let server = Server::open(settings).unwrap();
+        let options = ServerOptions { tokens, signing_key, ..ServerOptions::in_memory(clock.clone()).unwrap() };
+        let server = Server::open(options).unwrap();
         server.prepare().await.unwrap();
-        House { server, clock }
+        Cluster { server, clock }
     }
 
     /// Lets time pass.
@@ -156,7 +156,6 @@ impl House {
     }
 }
 
-/// A ConfigMap.
 pub fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }

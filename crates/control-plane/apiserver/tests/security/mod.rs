@@ -1,4 +1,4 @@
-//! Who gets in, who may do what, and what stays secret: everything over the server's front door.
+//! Authentication, authorisation and secrecy, tested through the server's requests.
 #![allow(clippy::unwrap_used)]
 
 mod authentication;

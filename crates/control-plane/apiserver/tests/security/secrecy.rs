@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, Cluster, Reply};
 
 const MARKER: &str = "ahoy-hidden-treasure";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -61,13 +61,13 @@ fn encoded() -> String {
 }
 
 /// Whether a text gives the secret away, or a part of it, which is as bad.
-fn tells(text: &str) -> bool {
+fn discloses(text: &str) -> bool {
     [MARKER, "hidden-treasure", &encoded()[..12]].iter().any(|part| text.contains(part))
 }
 
 #[track_caller]
 fn assert_silent(text: &str, place: &str) {
-    assert!(!tells(text), "{place}: {text}");
+    assert!(!discloses(text), "{place}: {text}");
 }
 
 fn secret(name: &str, change: Value) -> Value {
@@ -196,23 +196,23 @@ fn failing() -> Vec<(&'static str, String, &'static str, String)> {
     requests
 }
 
-async fn send(house: &House, token: &str, request: &(&str, String, &str, String)) -> Reply {
+async fn send(cluster: &Cluster, token: &str, request: &(&str, String, &str, String)) -> Reply {
     let (method, path, kind, body) = request;
-    house.ask(Ask { method, path, token, headers: &[], kind, body: Bytes::from(body.clone()) }).await
+    cluster.ask(Ask { method, path, token, headers: &[], kind, body: Bytes::from(body.clone()) }).await
 }
 
 #[tokio::test]
 async fn secret_data_is_in_no_failed_answer_and_in_no_log_line() {
     let log = Log::default();
-    // As long as there is only one subscriber, whoever comes to a line first decides whether it is heard, and the other tests
-    // do not listen. With a second one both are asked.
-    let _nobody = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    // With a single subscriber, the first thread that reaches a log line decides whether it is enabled, and the other
+    // tests have none. With a second subscriber both are asked.
+    let _second_subscriber = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _guard = tracing::subscriber::set_default(log.clone());
-    tracing::info!("the log is heard");
-    let house = House::open().await;
+    tracing::info!("the log is recorded");
+    let cluster = Cluster::open().await;
     let apply = ("PATCH", format!("{SECRETS}/one?fieldManager=owner"), APPLY, secret("one", json!({})).to_string());
-    send(&house, ADMIN, &apply).await.is(201);
-    house.create(SECRETS, secret("locked", json!({"immutable": true}))).await;
+    send(&cluster, ADMIN, &apply).await.is(201);
+    cluster.create(SECRETS, secret("locked", json!({"immutable": true}))).await;
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"}, "spec": {
             "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
@@ -221,37 +221,37 @@ async fn secret_data_is_in_no_failed_answer_and_in_no_log_line() {
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
     let group = "/apis/admissionregistration.k8s.io/v1";
-    house.create(&format!("{group}/validatingadmissionpolicies"), policy).await;
-    house.create(&format!("{group}/validatingadmissionpolicybindings"), binding).await;
+    cluster.create(&format!("{group}/validatingadmissionpolicies"), policy).await;
+    cluster.create(&format!("{group}/validatingadmissionpolicybindings"), binding).await;
 
     let mut wrong = Vec::new();
     for request in &failing() {
         let (method, path, kind, body) = request;
         let shown = format!("{method} {path} {kind} {}", &body[..body.len().min(300)]);
         for (token, code) in [(ADMIN, 0), (ANN, 403), ("", 403), ("wrong", 401)] {
-            let reply = send(&house, token, request).await;
-            // The point is that nothing is told, not which refusal it is. Some get the real server's 500, which has no
-            // reason, such as a patch that does not fit the type; a fault of this server would name one.
+            let reply = send(&cluster, token, request).await;
+            // The test is about disclosure, not about the kind of failure. Some get kube-apiserver's 500 without a
+            // reason, such as a patch of the wrong type; an internal error of this server would have one.
             let is_misfit = reply.code == 500 && !reply.text.contains("\"reason\"");
             let is_refused = ((400..500).contains(&reply.code) || is_misfit) && (code == 0 || reply.code == code);
-            if !is_refused || tells(&reply.text) {
+            if !is_refused || discloses(&reply.text) {
                 wrong.push(format!("{shown} as {token:?}: {}", reply.text));
             }
         }
     }
     assert!(wrong.is_empty(), "done, the server's fault, or told:\n{}", wrong.join("\n"));
     // Reading is the one way to it.
-    assert!(house.get(ADMIN, &format!("{SECRETS}/one")).await.is(200).text.contains(&encoded()));
-    assert_silent(&house.get(ANN, &format!("{SECRETS}/one")).await.is(403).text, "a forbidden read");
+    assert!(cluster.get(ADMIN, &format!("{SECRETS}/one")).await.is(200).text.contains(&encoded()));
+    assert_silent(&cluster.get(ANN, &format!("{SECRETS}/one")).await.is(403).text, "a forbidden read");
     for accept in [
         "application/json;as=Table;g=meta.k8s.io;v=v1",
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
     ] {
         let headers = [("accept", accept)];
         let ask = Ask { method: "GET", path: SECRETS, token: ADMIN, headers: &headers, kind: "", body: Bytes::new() };
-        assert_silent(&house.ask(ask).await.is(200).text, accept);
+        assert_silent(&cluster.ask(ask).await.is(200).text, accept);
     }
     let log = log.0.lock().unwrap().clone();
-    assert!(log.contains("the log is heard"));
+    assert!(log.contains("the log is recorded"));
     assert_silent(&log, "the log");
 }

@@ -1,4 +1,4 @@
-//! The most a call can cost, from the sizes of its arguments.
+//! Cost estimates of calls: the most a call can cost, from the sizes of its arguments.
 
 use super::estimate::Sizes;
 use super::range::{CostRange, SizeRange};
@@ -7,7 +7,7 @@ use crate::types::Type;
 
 /// An argument.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Argument {
     /// Where in the data it comes from; empty if from nowhere.
     pub path: Vec<String>,
     pub ty: Type,
@@ -16,7 +16,7 @@ pub(super) struct Part {
     pub size: Option<SizeRange>,
 }
 
-impl Part {
+impl Argument {
     pub(super) fn size_or_unknown(&self) -> SizeRange {
         self.size.unwrap_or(SizeRange::UNKNOWN)
     }
@@ -37,8 +37,8 @@ pub(super) fn estimate_call(
     sizes: &Sizes<'_>,
     function: &str,
     overload: &str,
-    target: Option<&Part>,
-    args: &[Part],
+    target: Option<&Argument>,
+    args: &[Argument],
 ) -> Estimate {
     of_extension(sizes, overload, target, args)
         .or_else(|| of_kubernetes(sizes, function, overload, target, args))
@@ -51,14 +51,14 @@ fn scan(size: SizeRange) -> CostRange {
 }
 
 /// The size of an argument as the data bounds it.
-fn size_of(sizes: &Sizes<'_>, part: &Part) -> SizeRange {
+fn size_of(sizes: &Sizes<'_>, part: &Argument) -> SizeRange {
     part.size.or_else(|| sizes.at(&part.path)).unwrap_or(SizeRange::UNKNOWN)
 }
 
-fn of_extension(sizes: &Sizes<'_>, overload: &str, target: Option<&Part>, args: &[Part]) -> Option<Estimate> {
+fn of_extension(sizes: &Sizes<'_>, overload: &str, target: Option<&Argument>, args: &[Argument]) -> Option<Estimate> {
     let made =
         |factor: f64, size: SizeRange| Some((size.scaled(factor).add(CostRange::fixed(1 + LIST_COST)), Some(size)));
-    let pairs = |part: &Part, text: bool| {
+    let pairs = |part: &Argument, text: bool| {
         let size = size_of(sizes, part);
         made(if text { 2.0 + STRING_FACTOR } else { 2.0 }, size.times(size))
     };
@@ -92,10 +92,10 @@ fn of_kubernetes(
     sizes: &Sizes<'_>,
     function: &str,
     overload: &str,
-    target: Option<&Part>,
-    args: &[Part],
+    target: Option<&Argument>,
+    args: &[Argument],
 ) -> Option<Estimate> {
-    let size = |part: &Part| size_of(sizes, part);
+    let size = |part: &Argument| size_of(sizes, part);
     match (function, target, args) {
         ("check", ..) => Some((CostRange::fixed(CHECK_COST), None)),
         ("fieldSelector" | "labelSelector", _, [selector]) => {
@@ -160,7 +160,7 @@ fn of_kubernetes(
 }
 
 /// Visiting every item of a list, or every character of a text.
-fn walk(sizes: &Sizes<'_>, function: &str, target: &Part) -> CostRange {
+fn walk(sizes: &Sizes<'_>, function: &str, target: &Argument) -> CostRange {
     let items = size_of(sizes, target);
     let Some(item) = first_parameter(&target.ty) else {
         return if function == "includes" { items.times(CostRange::ONE) } else { scan(items) };
@@ -182,7 +182,7 @@ fn first_parameter(ty: &Type) -> Option<&Type> {
     }
 }
 
-fn item_size(sizes: &Sizes<'_>, list: &Part) -> SizeRange {
+fn item_size(sizes: &Sizes<'_>, list: &Argument) -> SizeRange {
     if list.path.is_empty() {
         return SizeRange::UNKNOWN;
     }
@@ -191,7 +191,7 @@ fn item_size(sizes: &Sizes<'_>, list: &Part) -> SizeRange {
     sizes.at(&path).unwrap_or(SizeRange::UNKNOWN)
 }
 
-fn joined(sizes: &Sizes<'_>, list: &Part, separator: Option<&Part>) -> SizeRange {
+fn joined(sizes: &Sizes<'_>, list: &Argument, separator: Option<&Argument>) -> SizeRange {
     let items = size_of(sizes, list);
     let mut size = match first_parameter(&list.ty) {
         Some(_) => items.times(item_size(sizes, list)),
@@ -228,7 +228,7 @@ fn replaced(text: SizeRange, old: SizeRange, new: SizeRange) -> SizeRange {
     count.times(new).add(kept)
 }
 
-fn of_standard(overload: &str, target: Option<&Part>, args: &[Part]) -> Option<Estimate> {
+fn of_standard(overload: &str, target: Option<&Argument>, args: &[Argument]) -> Option<Estimate> {
     match (overload, target, args) {
         ("string_format", Some(target), _) => Some((scan(target.size_or_unknown()), None)),
         ("string_to_bytes", _, [text]) => {

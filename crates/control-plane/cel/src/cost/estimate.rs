@@ -1,12 +1,13 @@
-//! The most an expression can cost, from the sizes its data can have: what decides whether a rule is accepted.
+//! Cost estimates of expressions: the most one can cost, from the sizes its data can have. They decide whether a rule
+//! is accepted.
 
 use std::collections::HashMap;
 
-use super::call::{Part, estimate_call};
+use super::call::{Argument, estimate_call};
 pub use super::range::CostRange;
 use super::range::SizeRange;
 use super::{LIST_COST, MAP_COST};
-use crate::ast::{ACCU, Expr, Fold, Kind};
+use crate::ast::{ACCU, Expr, ExprKind, Fold};
 use crate::check::Checked;
 use crate::decl::{Decl, DeclKind};
 use crate::types::Type;
@@ -17,7 +18,7 @@ pub const MAX_RULE_COST: u64 = 10_000_000;
 /// The most all rules of a CustomResourceDefinition may cost together.
 pub const MAX_DEFINITION_COST: u64 = 100_000_000;
 
-/// What clients are told about a cost over its limit; nothing when it is within. `what` is what costs so much, such as
+/// The error message for a cost over its limit; nothing when it is within. `what` is what costs so much, such as
 /// `estimated rule cost`.
 pub fn cost_problem(what: &str, cost: u64, limit: u64) -> Option<String> {
     if cost <= limit {
@@ -113,8 +114,8 @@ struct Estimator<'c, 's> {
 impl Estimator<'_, '_> {
     fn cost(&mut self, expr: &Expr) -> CostRange {
         match &expr.kind {
-            Kind::Literal(_) | Kind::Broken | Kind::Message { .. } => CostRange::ZERO,
-            Kind::Ident(name) => {
+            ExprKind::Literal(_) | ExprKind::Broken | ExprKind::Message { .. } => CostRange::ZERO,
+            ExprKind::Ident(name) => {
                 let path = match self.local(name) {
                     Some(local) => local.path.clone(),
                     None => vec![name.clone()],
@@ -122,8 +123,8 @@ impl Estimator<'_, '_> {
                 self.paths.insert(expr.id, path);
                 CostRange::ONE
             }
-            Kind::Select { operand, test: true, .. } => self.cost(operand),
-            Kind::Select { operand, field, test: false } => {
+            ExprKind::Select { operand, test: true, .. } => self.cost(operand),
+            ExprKind::Select { operand, field, test: false } => {
                 let mut sum = self.cost(operand);
                 if matches!(self.checked.ty(operand), Type::Map(_) | Type::Object(_) | Type::Library(_)) {
                     sum = sum.add(CostRange::ONE);
@@ -132,8 +133,8 @@ impl Estimator<'_, '_> {
                 self.paths.insert(expr.id, path);
                 sum
             }
-            Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
-            Kind::List { items, .. } => {
+            ExprKind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
+            ExprKind::List { items, .. } => {
                 let mut sum = CostRange::ZERO;
                 let mut value = if items.is_empty() { SizeRange::ZERO } else { SizeRange::NONE };
                 for item in items {
@@ -143,7 +144,7 @@ impl Estimator<'_, '_> {
                 self.entries.insert(expr.id, EntrySize { list: true, key: SizeRange::ONE, value });
                 sum.add(CostRange::fixed(LIST_COST))
             }
-            Kind::Map(entries) => {
+            ExprKind::Map(entries) => {
                 let mut sum = CostRange::ZERO;
                 let start = if entries.is_empty() { SizeRange::ZERO } else { SizeRange::NONE };
                 let (mut key, mut value) = (start, start);
@@ -155,8 +156,8 @@ impl Estimator<'_, '_> {
                 self.entries.insert(expr.id, EntrySize { list: false, key, value });
                 sum.add(CostRange::fixed(MAP_COST))
             }
-            Kind::Fold(fold) if fold.is_bind() => self.bind(expr, fold),
-            Kind::Fold(fold) => self.fold(expr, fold),
+            ExprKind::Fold(fold) if fold.is_bind() => self.bind(expr, fold),
+            ExprKind::Fold(fold) => self.fold(expr, fold),
         }
     }
 
@@ -218,9 +219,9 @@ impl Estimator<'_, '_> {
         expr: &Expr,
         function: &str,
         overload: &str,
-        target: Option<&Part>,
+        target: Option<&Argument>,
         args: &[Expr],
-        parts: &[Part],
+        parts: &[Argument],
         costs: &[CostRange],
     ) -> (CostRange, Option<SizeRange>) {
         let all = costs.iter().fold(CostRange::ZERO, |sum, cost| sum.add(*cost));
@@ -290,12 +291,12 @@ impl Estimator<'_, '_> {
         let count = self.size_or_unknown(&fold.range);
         sum = sum.add(count.times(step.add(loop_cost)));
         match &fold.init.kind {
-            Kind::Literal(_) => {
+            ExprKind::Literal(_) => {
                 if let Some(size) = self.size(&fold.init) {
                     self.computed.insert(expr.id, size);
                 }
             }
-            Kind::List { .. } | Kind::Map(_) => {
+            ExprKind::List { .. } | ExprKind::Map(_) => {
                 self.computed.insert(expr.id, count);
                 if let Some(entries) = self.entry_size(&fold.step) {
                     self.entries.insert(expr.id, entries);
@@ -316,7 +317,7 @@ impl Estimator<'_, '_> {
     }
 
     fn path(&self, expr: &Expr) -> Vec<String> {
-        if let Kind::Ident(name) = &expr.kind
+        if let ExprKind::Ident(name) = &expr.kind
             && let Some(local) = self.local(name)
         {
             return local.path.clone();
@@ -324,16 +325,16 @@ impl Estimator<'_, '_> {
         self.paths.get(&expr.id).cloned().unwrap_or_default()
     }
 
-    fn part(&mut self, expr: &Expr) -> Part {
+    fn part(&mut self, expr: &Expr) -> Argument {
         let mut path = self.path(expr);
         if path.first().is_some_and(|name| name == ACCU) {
             path.clear();
         }
         let literal = match &expr.kind {
-            Kind::Literal(Val::Int(value)) => Some(*value),
+            ExprKind::Literal(Val::Int(value)) => Some(*value),
             _ => None,
         };
-        Part { path, ty: self.checked.ty(expr).clone(), literal, size: self.size(expr) }
+        Argument { path, ty: self.checked.ty(expr).clone(), literal, size: self.size(expr) }
     }
 
     fn size_or_unknown(&mut self, expr: &Expr) -> SizeRange {
@@ -345,9 +346,9 @@ impl Estimator<'_, '_> {
             return Some(*size);
         }
         match &expr.kind {
-            Kind::Literal(value) => return Some(SizeRange::fixed(value.size())),
-            Kind::List { items, .. } => return Some(SizeRange::fixed(items.len() as u64)),
-            Kind::Map(entries) => return Some(SizeRange::fixed(entries.len() as u64)),
+            ExprKind::Literal(value) => return Some(SizeRange::fixed(value.size())),
+            ExprKind::List { items, .. } => return Some(SizeRange::fixed(items.len() as u64)),
+            ExprKind::Map(entries) => return Some(SizeRange::fixed(entries.len() as u64)),
             _ => {}
         }
         if let Some(size) = self.sizes.at(&self.path(expr)) {
@@ -358,7 +359,7 @@ impl Estimator<'_, '_> {
             return Some(SizeRange::ONE);
         }
         match &expr.kind {
-            Kind::Ident(name) => self.local(name).and_then(|local| local.size),
+            ExprKind::Ident(name) => self.local(name).and_then(|local| local.size),
             _ => None,
         }
     }
@@ -368,7 +369,7 @@ impl Estimator<'_, '_> {
             return Some(*entries);
         }
         match &expr.kind {
-            Kind::Ident(name) => self.local(name).and_then(|local| local.entries),
+            ExprKind::Ident(name) => self.local(name).and_then(|local| local.entries),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Costs: what an evaluation used, and what one could use at most. Units and factors are the API server's.
+//! Costs: the actual cost of an evaluation, and the estimated maximum. Units and factors are the API server's.
 
 mod call;
 pub(crate) mod estimate;

@@ -1,4 +1,4 @@
-//! Ranges of sizes and costs; what is too large to count stays at the largest number.
+//! Ranges of sizes and costs, with saturating arithmetic.
 
 /// The least and the most of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

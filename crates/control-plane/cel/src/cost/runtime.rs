@@ -1,10 +1,10 @@
-//! What a call cost, from its arguments and its result.
+//! Actual cost of a call, from its arguments and its result.
 
 use super::{CHECK_COST, LIST_COST, PATTERN_FACTOR, STRING_FACTOR, STRUCT_COST};
 use crate::library::lists::MAX_RANGE;
 use crate::value::{Opaque, Outcome, Val};
 
-/// How a call is charged.
+/// The cost rule of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// A fixed cost.

@@ -1,4 +1,4 @@
-//! Folds: what `all`, `exists`, `map`, `filter` and their like become.
+//! Folds: evaluation of `all`, `exists`, `map`, `filter` and the other comprehensions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One way to call a function, read from its signature: `string.find(string, int) -> string`.
+//! Overloads: one way to call a function, read from its signature: `string.find(string, int) -> string`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::types::Type;
 #[derive(Debug, Clone)]
 pub(crate) struct Overload {
     pub id: &'static str,
-    /// Whether the first parameter stands before the dot.
+    /// Whether the first parameter is the receiver before the dot.
     pub member: bool,
     pub params: Vec<Type>,
     pub result: Type,

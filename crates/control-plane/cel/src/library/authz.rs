@@ -1,9 +1,9 @@
-//! Authorization checks in admission expressions. The caller answers them.
+//! Authorization library: checks in admission expressions, answered by the caller.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::value::{Opaque, Outcome, Val};
 
 /// Answers whether the user of a request, or a service account, may do something.
@@ -23,7 +23,6 @@ pub struct Question {
     pub path: Option<String>,
     /// The API group of the resource.
     pub group: String,
-    /// The resource.
     pub resource: String,
     /// The subresource, if not empty.
     pub subresource: String,
@@ -50,7 +49,7 @@ pub struct Decision {
 
 /// A question being put together, or its answer.
 #[derive(Clone)]
-pub struct Check<'a> {
+pub struct AuthorizationCheck<'a> {
     authorizer: &'a dyn Authorizer,
     stage: Stage,
     question: Question,
@@ -66,13 +65,16 @@ enum Stage {
     Decision,
 }
 
-impl fmt::Debug for Check<'_> {
+impl fmt::Debug for AuthorizationCheck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Check").field("stage", &self.stage).field("question", &self.question).finish_non_exhaustive()
+        f.debug_struct("AuthorizationCheck")
+            .field("stage", &self.stage)
+            .field("question", &self.question)
+            .finish_non_exhaustive()
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> AuthorizationCheck<'a> {
     pub(crate) fn type_name(&self) -> &'static str {
         match self.stage {
             Stage::Authorizer => "kubernetes.authorization.Authorizer",
@@ -87,7 +89,7 @@ impl<'a> Check<'a> {
 impl<'a> Val<'a> {
     /// The variable `authorizer`.
     pub fn authorizer(authorizer: &'a dyn Authorizer) -> Val<'a> {
-        wrap(Check {
+        wrap(AuthorizationCheck {
             authorizer,
             stage: Stage::Authorizer,
             question: Question::default(),
@@ -97,11 +99,11 @@ impl<'a> Val<'a> {
 
     /// The variable `authorizer.requestResource`: the resource of the request.
     pub fn request_resource(authorizer: &'a dyn Authorizer, question: Question) -> Val<'a> {
-        wrap(Check { authorizer, stage: Stage::Resource, question, decision: Decision::default() })
+        wrap(AuthorizationCheck { authorizer, stage: Stage::Resource, question, decision: Decision::default() })
     }
 }
 
-fn wrap(check: Check<'_>) -> Val<'_> {
+fn wrap(check: AuthorizationCheck<'_>) -> Val<'_> {
     Val::Opaque(Opaque::Authz(Arc::new(check)))
 }
 
@@ -134,7 +136,7 @@ fn refine<'a>(args: &[Val<'a>], from: Stage, to: Stage, change: fn(&mut Question
             change(&mut check.question, value.to_string());
             Ok(wrap(check))
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -147,7 +149,7 @@ fn service_account<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             check.question.service_account = Some((namespace.to_string(), name.to_string()));
             Ok(wrap(check))
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -162,13 +164,13 @@ fn check<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             check.stage = Stage::Decision;
             Ok(wrap(check))
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn answer<'a>(args: &[Val<'a>], apply: fn(&Decision) -> Val<'a>) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Authz(check))] if check.stage == Stage::Decision => Ok(apply(&check.decision)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }

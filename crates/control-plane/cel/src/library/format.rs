@@ -1,6 +1,6 @@
-//! `format`: text with values put in, in the style of C but with CEL's rules.
+//! `format`: text formatting in the style of C but with CEL's rules.
 
-use super::{unfit, within};
+use super::{overload_mismatch, within};
 use crate::error::EvalError;
 use crate::number::go_general;
 use crate::time::format_duration;
@@ -112,7 +112,7 @@ pub(crate) fn unsuitable(verb: char, type_name: &str) -> String {
 }
 
 pub(super) fn format<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::String(text), Val::List(list)] = args else { return unfit() };
+    let [Val::String(text), Val::List(list)] = args else { return overload_mismatch() };
     let result = drive(text, list.len(), true, |index, clause| {
         let value = list.get(index).map_err(|error| problem(error.message()))?;
         put(clause, &value).map_err(problem)

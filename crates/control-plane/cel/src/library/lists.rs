@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::standard::add;
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::collection::List;
 use crate::compare::{contains, equal, order};
 use crate::error::EvalError;
@@ -29,16 +29,16 @@ pub(super) fn find(function: &str) -> Option<Native> {
         "distinct" => distinct,
         "sort" => |args| match args {
             [list] => sort_by(&[list.clone(), list.clone()]),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "@sortByAssociatedKeys" => sort_by,
         "sets.contains" => |args| match args {
             [Val::List(one), Val::List(two)] => Ok(Val::Bool(covers(one, two)?)),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "sets.equivalent" => |args| match args {
             [Val::List(one), Val::List(two)] => Ok(Val::Bool(covers(one, two)? && covers(two, one)?)),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "sets.intersects" => intersects,
         _ => return None,
@@ -49,7 +49,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 fn list_of<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>, EvalError> {
     match args {
         [Val::List(list), ..] => Ok(list),
-        _ => Err(EvalError::unfit()),
+        _ => Err(EvalError::overload_mismatch()),
     }
 }
 
@@ -78,11 +78,12 @@ fn sum<'a>(args: &[Val<'a>], zero: Val<'a>) -> Outcome<'a> {
     let Some(first) = items.next() else { return Ok(zero) };
     let mut total = first?;
     if !matches!(total, Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Duration(_)) {
-        return unfit();
+        return overload_mismatch();
     }
     for item in items {
         let next = add(&[total, item?]);
-        total = next.map_err(|error| if error.is_unfit() { EvalError::no_such_overload() } else { error })?;
+        total =
+            next.map_err(|error| if error.is_overload_mismatch() { EvalError::no_such_overload() } else { error })?;
     }
     Ok(total)
 }
@@ -101,14 +102,14 @@ fn extreme<'a>(args: &[Val<'a>], name: &str, worse: Ordering) -> Outcome<'a> {
 
 /// Where in a list a value is first.
 pub(super) fn index_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::List(list), wanted] = args else { return unfit() };
+    let [Val::List(list), wanted] = args else { return overload_mismatch() };
     let found = (0..list.len()).find(|index| is_at(list, *index, wanted));
     Ok(Val::Int(found.map_or(-1, |index| index as i64)))
 }
 
 /// Where in a list a value is last.
 pub(super) fn last_index_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::List(list), wanted] = args else { return unfit() };
+    let [Val::List(list), wanted] = args else { return overload_mismatch() };
     let found = (0..list.len()).rev().find(|index| is_at(list, *index, wanted));
     Ok(Val::Int(found.map_or(-1, |index| index as i64)))
 }
@@ -121,7 +122,7 @@ fn includes<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::List(list), wanted] => Ok(Val::Bool((0..list.len()).any(|index| is_at(list, index, wanted)))),
         [one, two] => Ok(Val::Bool(matches!(equal(one, two), Ok(true)))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -146,7 +147,7 @@ fn unwrap<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 }
 
 fn slice<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::List(list), Val::Int(start), Val::Int(end)] = args else { return unfit() };
+    let [Val::List(list), Val::Int(start), Val::Int(end)] = args else { return overload_mismatch() };
     let refuse = |why: &str| Err(EvalError::new(format!("cannot slice({start}, {end}), {why}")));
     let (Ok(from), Ok(to)) = (usize::try_from(*start), usize::try_from(*end)) else {
         return refuse("negative indexes not supported");
@@ -165,7 +166,7 @@ fn flatten<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::List(_)] => 1,
         [Val::List(_), Val::Int(depth)] if *depth < 0 => return Err(EvalError::new("level must be non-negative")),
         [Val::List(_), Val::Int(depth)] => *depth,
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     let mut out = Vec::new();
     flatten_into(list_of(args)?, depth, &mut out)?;
@@ -192,7 +193,7 @@ fn range<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         }
         // The evaluator has refused sizes that are not affordable.
         [Val::Int(size)] => Ok(Val::list((0..*size).map(Val::Int).collect())),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -214,7 +215,7 @@ fn distinct<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 }
 
 fn sort_by<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::List(list), Val::List(keys)] = args else { return unfit() };
+    let [Val::List(list), Val::List(keys)] = args else { return overload_mismatch() };
     let (items, keys) = (list.values()?, keys.values()?);
     if items.len() != keys.len() {
         return Err(EvalError::new(format!(
@@ -247,7 +248,7 @@ fn covers(list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
 }
 
 fn intersects<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::List(one), Val::List(two)] = args else { return unfit() };
+    let [Val::List(one), Val::List(two)] = args else { return overload_mismatch() };
     let others = two.values()?;
     for item in one.iter() {
         if matches!(contains(&others, &item?), Ok(true)) {

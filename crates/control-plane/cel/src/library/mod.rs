@@ -1,4 +1,4 @@
-//! What functions do. A function looks at its arguments' types itself; those no overload fits are an error.
+//! Function implementations. Each checks the types of its arguments itself; those no overload fits are an error.
 
 pub(crate) mod authz;
 pub(crate) mod format;
@@ -39,8 +39,8 @@ pub(crate) fn find(function: &str) -> Option<Native> {
 }
 
 /// No overload fits the arguments.
-fn unfit<'a>() -> Outcome<'a> {
-    Err(EvalError::unfit())
+fn overload_mismatch<'a>() -> Outcome<'a> {
+    Err(EvalError::overload_mismatch())
 }
 
 /// The error of a function whose arguments fit no overload, in the words of the function.

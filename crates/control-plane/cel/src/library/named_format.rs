@@ -1,10 +1,10 @@
-//! Named formats: the rules for names, labels and a few string formats, each with the words of its refusal.
+//! Named formats: the rules for names, labels and a few string formats, each with its error message.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Native, unfit, url};
+use super::{Native, overload_mismatch, url};
 use crate::time::Timestamp;
 use crate::value::{Opaque, Outcome, Val};
 
@@ -202,7 +202,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
                 let format = FORMATS.iter().find(|format| format.ident == &**name);
                 Ok(format.map_or(Val::Optional(None), |format| Val::some(Val::Opaque(Opaque::Format(format)))))
             }
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "format.dns1123Label" => |_| constant(0),
         "format.dns1123Subdomain" => |_| constant(1),
@@ -227,7 +227,7 @@ fn constant<'a>(index: usize) -> Outcome<'a> {
 }
 
 fn validate<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::Opaque(Opaque::Format(format)), Val::String(text)] = args else { return unfit() };
+    let [Val::Opaque(Opaque::Format(format)), Val::String(text)] = args else { return overload_mismatch() };
     let problems = (format.validate)(text);
     if problems.is_empty() {
         return Ok(Val::Optional(None));

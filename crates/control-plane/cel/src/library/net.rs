@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::error::EvalError;
 use crate::value::{Opaque, Outcome, Val};
 
@@ -62,16 +62,16 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
             Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
         }
         Ok(address) => Ok(address),
-        Err(_) => problem(why_no_ip(text)),
+        Err(_) => problem(ip_parse_error(text)),
     }
 }
 
 /// The reason the API server gives for text that is no address.
-fn why_no_ip(text: &str) -> String {
+fn ip_parse_error(text: &str) -> String {
     match text.find(['.', ':', '%']) {
         Some(index) if text[index..].starts_with('.') => match text.find(|c: char| !c.is_ascii_digit() && c != '.') {
             Some(bad) => format!("unexpected character (at {:?})", &text[bad..]),
-            None => why_no_v4(text).to_owned(),
+            None => ipv4_parse_error(text).to_owned(),
         },
         Some(index) if text[index..].starts_with(':') => {
             let mut pairs = text.match_indices("::").map(|(index, _)| index);
@@ -85,7 +85,7 @@ fn why_no_ip(text: &str) -> String {
     }
 }
 
-fn why_no_v4(text: &str) -> &'static str {
+fn ipv4_parse_error(text: &str) -> &'static str {
     let fields: Vec<&str> = text.split('.').collect();
     for (index, field) in fields.iter().enumerate() {
         if field.is_empty() {
@@ -112,7 +112,7 @@ fn parse_cidr(text: &str) -> Result<Cidr, String> {
     let parsed = match address.parse::<IpAddr>() {
         Ok(parsed) => parsed,
         Err(_) if address.contains('%') => return problem("IPv6 zones cannot be present in a prefix"),
-        Err(_) => return problem(&format!("ParseAddr({address:?}): {}", why_no_ip(address))),
+        Err(_) => return problem(&format!("ParseAddr({address:?}): {}", ip_parse_error(address))),
     };
     let plain = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     if !plain || (bits.len() > 1 && bits.starts_with('0')) {
@@ -139,13 +139,13 @@ fn text_of<'v>(args: &'v [Val<'_>]) -> Option<&'v str> {
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
         "ip" => ip,
-        "isIP" => |args| text_of(args).map_or_else(unfit, |text| Ok(Val::Bool(parse_ip(text).is_ok()))),
+        "isIP" => |args| text_of(args).map_or_else(overload_mismatch, |text| Ok(Val::Bool(parse_ip(text).is_ok()))),
         "ip.isCanonical" => |args| match text_of(args) {
             Some(text) => match parse_ip(text) {
                 Ok(ip) => Ok(Val::Bool(ip.to_string() == text)),
                 Err(problem) => Err(EvalError::new(problem)),
             },
-            None => unfit(),
+            None => overload_mismatch(),
         },
         "family" => |args| with_ip(args, |ip| Val::Int(if ip.is_ipv4() { 4 } else { 6 })),
         "isUnspecified" => |args| with_ip(args, |ip| Val::Bool(ip.is_unspecified())),
@@ -153,8 +153,8 @@ pub(super) fn find(function: &str) -> Option<Native> {
         "isLinkLocalMulticast" => |args| with_ip(args, |ip| Val::Bool(is_link_local_multicast(ip))),
         "isLinkLocalUnicast" => |args| with_ip(args, |ip| Val::Bool(is_link_local_unicast(ip))),
         "isGlobalUnicast" => |args| with_ip(args, |ip| Val::Bool(is_global_unicast(ip))),
-        "cidr" => |args| text_of(args).map_or_else(unfit, |text| network(text).map(wrap)),
-        "isCIDR" => |args| text_of(args).map_or_else(unfit, |text| Ok(Val::Bool(parse_cidr(text).is_ok()))),
+        "cidr" => |args| text_of(args).map_or_else(overload_mismatch, |text| network(text).map(wrap)),
+        "isCIDR" => |args| text_of(args).map_or_else(overload_mismatch, |text| Ok(Val::Bool(parse_cidr(text).is_ok()))),
         "containsIP" => contains_ip,
         "containsCIDR" => contains_cidr,
         "prefixLength" => |args| with_cidr(args, |cidr| Val::Int(i64::from(cidr.prefix))),
@@ -169,7 +169,7 @@ fn wrap<'a>(cidr: Cidr) -> Val<'a> {
 }
 
 fn network(text: &str) -> Result<Cidr, EvalError> {
-    // The words are said twice, as upstream does.
+    // The prefix is repeated, as upstream does.
     parse_cidr(text).map_err(|problem| {
         EvalError::new(format!("network address parse error during conversion from string: {problem}"))
     })
@@ -182,21 +182,21 @@ fn ip<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Err(problem) => Err(EvalError::new(problem)),
         },
         [Val::Opaque(Opaque::Cidr(cidr))] => Ok(Val::Opaque(Opaque::Ip(cidr.address))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn with_ip<'a>(args: &[Val<'a>], apply: fn(IpAddr) -> Val<'a>) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Ip(ip))] => Ok(apply(*ip)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn with_cidr<'a>(args: &[Val<'a>], apply: fn(Cidr) -> Val<'a>) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Cidr(cidr))] => Ok(apply(**cidr)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -208,7 +208,7 @@ fn contains_ip<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Ok(ip) => Ok(Val::Bool(cidr.contains(ip))),
             Err(_) => Err(EvalError::no_such_overload()),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -216,7 +216,7 @@ fn contains_cidr<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (outer, inner) = match args {
         [Val::Opaque(Opaque::Cidr(outer)), Val::Opaque(Opaque::Cidr(inner))] => (outer, **inner),
         [Val::Opaque(Opaque::Cidr(outer)), Val::String(text)] => (outer, network(text)?),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     Ok(Val::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address)))
 }

@@ -1,8 +1,8 @@
-//! Regular expressions: RE2's syntax, which is translated into that of the engine used here.
+//! Regular expressions in RE2's syntax, translated into that of the `regex` crate.
 
 use regex::{Regex, RegexBuilder};
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::error::EvalError;
 use crate::value::{Outcome, Val};
 
@@ -29,7 +29,7 @@ fn with<'a>(args: &[Val<'a>], prefix: &str, apply: fn(&[Val<'a>], &Regex) -> Out
             let regex = compile(text).map_err(|error| EvalError::new(format!("{prefix}{error}")))?;
             apply(args, &regex)
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -37,7 +37,7 @@ fn with<'a>(args: &[Val<'a>], prefix: &str, apply: fn(&[Val<'a>], &Regex) -> Out
 pub(crate) fn matches<'a>(args: &[Val<'a>], regex: &Regex) -> Outcome<'a> {
     match args {
         [Val::String(text), _] => Ok(Val::Bool(regex.is_match(text))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn matches<'a>(args: &[Val<'a>], regex: &Regex) -> Outcome<'a> {
 pub(crate) fn find<'a>(args: &[Val<'a>], regex: &Regex) -> Outcome<'a> {
     match args {
         [Val::String(text), _] => Ok(Val::string(regex.find(text).map_or("", |found| found.as_str()))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn find_all<'a>(args: &[Val<'a>], regex: &Regex) -> Outcome<'a> {
     let (text, limit) = match args {
         [Val::String(text), _] => (text, usize::MAX),
         [Val::String(text), _, Val::Int(limit)] => (text, usize::try_from(*limit).unwrap_or(usize::MAX)),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     Ok(Val::list(regex.find_iter(text).take(limit).map(|found| Val::string(found.as_str())).collect()))
 }
@@ -74,19 +74,19 @@ fn translate(pattern: &str) -> Result<String, String> {
     let mut at = 0;
     let mut depth = 0usize;
     // What a repetition would repeat: nothing, something, or what already is repeated.
-    let mut before = Before::Nothing;
+    let mut before = Preceding::Nothing;
     let mut repeated = 0;
     while at < chars.len() {
         let start = at;
         let shown = |end: usize| chars[start..end.min(chars.len())].iter().collect::<String>();
-        let mut next = Before::Something;
+        let mut next = Preceding::Something;
         match chars[at] {
             '\\' => at = escape(&chars, at, &mut out, false)?,
             '[' => at = class(&chars, at, &mut out)?,
             '(' => {
                 depth += 1;
                 at = group(&chars, at, &mut out, &mut depth)?;
-                next = Before::Nothing;
+                next = Preceding::Nothing;
             }
             ')' => {
                 depth = depth.checked_sub(1).ok_or_else(|| format!("unexpected ): `{pattern}`"))?;
@@ -96,7 +96,7 @@ fn translate(pattern: &str) -> Result<String, String> {
             '|' | '^' => {
                 out.push(chars[at]);
                 at += 1;
-                next = if chars[start] == '|' { Before::Nothing } else { Before::Something };
+                next = if chars[start] == '|' { Preceding::Nothing } else { Preceding::Something };
             }
             '*' | '+' | '?' | '{' => {
                 let end = match chars[at] {
@@ -112,7 +112,7 @@ fn translate(pattern: &str) -> Result<String, String> {
                         None => {
                             out.push_str("\\{");
                             at += 1;
-                            before = Before::Something;
+                            before = Preceding::Something;
                             continue;
                         }
                     },
@@ -121,14 +121,14 @@ fn translate(pattern: &str) -> Result<String, String> {
                 // A question mark behind it makes it lazy.
                 let end = end + usize::from(chars.get(end) == Some(&'?'));
                 next = match before {
-                    Before::Nothing => {
+                    Preceding::Nothing => {
                         return Err(format!("missing argument to repetition operator: `{}`", shown(end)));
                     }
-                    Before::Something => {
+                    Preceding::Something => {
                         repeated = at;
-                        Before::Repeated
+                        Preceding::Repeated
                     }
-                    Before::Repeated => {
+                    Preceding::Repeated => {
                         let both: String = chars[repeated..end].iter().collect();
                         return Err(format!("invalid nested repetition operator: `{both}`"));
                     }
@@ -154,7 +154,7 @@ fn translate(pattern: &str) -> Result<String, String> {
 }
 
 #[derive(Clone, Copy)]
-enum Before {
+enum Preceding {
     Nothing,
     Something,
     Repeated,

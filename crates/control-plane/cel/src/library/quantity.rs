@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::error::EvalError;
 use crate::value::{Opaque, Outcome, Val};
 
@@ -211,32 +211,32 @@ pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
         "quantity" => |args| match args {
             [Val::String(text)] => Quantity::parse(text).map(wrap).map_err(EvalError::new),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "isQuantity" => |args| match args {
             [Val::String(text)] => Ok(Val::Bool(Quantity::parse(text).is_ok())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "sign" => |args| match args {
             [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Int(quantity.billionths().signum() as i64)),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "isGreaterThan" => |args| super::semver::compare(args, |order| Val::Bool(order.is_gt())),
         "isLessThan" => |args| super::semver::compare(args, |order| Val::Bool(order.is_lt())),
         "compareTo" => |args| super::semver::compare(args, |order| Val::Int(order as i64)),
         "asApproximateFloat" => |args| match args {
             [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Double(quantity.as_float())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "asInteger" => |args| match args {
             [Val::Opaque(Opaque::Quantity(quantity))] => {
                 quantity.as_int().map(Val::Int).ok_or_else(|| EvalError::new("cannot convert value to integer"))
             }
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "isInteger" => |args| match args {
             [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Bool(quantity.as_int().is_some())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "add" => |args| combine(args, |quantity| quantity),
         "sub" => |args| combine(args, Quantity::negated),
@@ -256,6 +256,6 @@ fn combine<'a>(args: &[Val<'a>], change: fn(Quantity) -> Quantity) -> Outcome<'a
             let two = Quantity { amount: Amount::Small { value: *two, scale: 0 } };
             Ok(wrap(one.plus(change(two))))
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }

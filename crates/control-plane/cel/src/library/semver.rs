@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::error::EvalError;
 use crate::value::{Opaque, Outcome, Val};
 
@@ -12,12 +12,12 @@ use crate::value::{Opaque, Outcome, Val};
 #[derive(Debug)]
 pub struct Semver {
     numbers: [u64; 3],
-    prerelease: Vec<Part>,
+    prerelease: Vec<PrereleaseIdentifier>,
     build: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum PrereleaseIdentifier {
     Number(u64),
     Text(String),
 }
@@ -95,10 +95,10 @@ impl Semver {
         }
         for (a, b) in self.prerelease.iter().zip(&other.prerelease) {
             let order = match (a, b) {
-                (Part::Number(a), Part::Number(b)) => a.cmp(b),
-                (Part::Number(_), Part::Text(_)) => Ordering::Less,
-                (Part::Text(_), Part::Number(_)) => Ordering::Greater,
-                (Part::Text(a), Part::Text(b)) => a.cmp(b),
+                (PrereleaseIdentifier::Number(a), PrereleaseIdentifier::Number(b)) => a.cmp(b),
+                (PrereleaseIdentifier::Number(_), PrereleaseIdentifier::Text(_)) => Ordering::Less,
+                (PrereleaseIdentifier::Text(_), PrereleaseIdentifier::Number(_)) => Ordering::Greater,
+                (PrereleaseIdentifier::Text(a), PrereleaseIdentifier::Text(b)) => a.cmp(b),
             };
             if order != Ordering::Equal {
                 return order;
@@ -115,8 +115,8 @@ impl fmt::Display for Semver {
         for (index, part) in self.prerelease.iter().enumerate() {
             f.write_str(if index == 0 { "-" } else { "." })?;
             match part {
-                Part::Number(number) => write!(f, "{number}")?,
-                Part::Text(text) => f.write_str(text)?,
+                PrereleaseIdentifier::Number(number) => write!(f, "{number}")?,
+                PrereleaseIdentifier::Text(text) => f.write_str(text)?,
             }
         }
         for (index, part) in self.build.iter().enumerate() {
@@ -145,7 +145,7 @@ fn parse_u64(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {problem}"))
 }
 
-fn prerelease_part(text: &str) -> Result<Part, String> {
+fn prerelease_part(text: &str) -> Result<PrereleaseIdentifier, String> {
     if text.is_empty() {
         return Err("Prerelease is empty".to_owned());
     }
@@ -153,12 +153,12 @@ fn prerelease_part(text: &str) -> Result<Part, String> {
         if text.len() > 1 && text.starts_with('0') {
             return Err(format!("Numeric PreRelease version must not contain leading zeroes {text:?}"));
         }
-        return parse_u64(text).map(Part::Number);
+        return parse_u64(text).map(PrereleaseIdentifier::Number);
     }
     if !text.bytes().all(is_plain) {
         return Err(format!("Invalid character(s) found in prerelease {text:?}"));
     }
-    Ok(Part::Text(text.to_owned()))
+    Ok(PrereleaseIdentifier::Text(text.to_owned()))
 }
 
 pub(super) fn find(function: &str) -> Option<Native> {
@@ -166,11 +166,11 @@ pub(super) fn find(function: &str) -> Option<Native> {
         "semver" => |args| match parsed(args) {
             Some(Ok(version)) => Ok(Val::Opaque(Opaque::Semver(Arc::new(version)))),
             Some(Err(problem)) => Err(EvalError::new(problem)),
-            None => unfit(),
+            None => overload_mismatch(),
         },
         "isSemver" => |args| match parsed(args) {
             Some(version) => Ok(Val::Bool(version.is_ok())),
-            None => unfit(),
+            None => overload_mismatch(),
         },
         "major" => |args| part(args, 0),
         "minor" => |args| part(args, 1),
@@ -191,7 +191,7 @@ fn parsed(args: &[Val<'_>]) -> Option<Result<Semver, String>> {
 fn part<'a>(args: &[Val<'a>], index: usize) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Semver(version))] => Ok(Val::Int(version.numbers[index] as i64)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -200,6 +200,6 @@ pub(super) fn compare<'a>(args: &[Val<'a>], result: fn(Ordering) -> Val<'a>) -> 
     match args {
         [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(result(one.compare(two))),
         [Val::Opaque(Opaque::Semver(one)), Val::Opaque(Opaque::Semver(two))] => Ok(result(one.compare(two))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }

@@ -4,20 +4,20 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Native, unfit, within};
+use super::{Native, overload_mismatch, within};
 use crate::collection::List;
 use crate::compare::{equal, item_key, order, scalar_key};
-use crate::decl::Uniqueness;
+use crate::decl::ListType;
 use crate::error::EvalError;
 use crate::number::{go_general, parse_double};
-use crate::time::{Field, Timestamp, format_duration, parse_duration, parse_offset};
+use crate::time::{CalendarField, Timestamp, format_duration, parse_duration, parse_offset};
 use crate::value::{Opaque, Outcome, Str, Val};
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
         "!_" => |args| match args {
             [Val::Bool(value)] => Ok(Val::Bool(!value)),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "@not_strictly_false" => |args| Ok(args.first().cloned().unwrap_or(Val::Bool(true))),
         "-_" => negate,
@@ -35,7 +35,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
         "type" => |args| match args {
             [Val::Type(_)] => Ok(Val::Type("type".into())),
             [value] => Ok(Val::Type(value.type_name().into())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "dyn" => |args| args.first().cloned().ok_or_else(EvalError::no_such_overload),
         "bool" => to_bool,
@@ -49,36 +49,36 @@ pub(super) fn find(function: &str) -> Option<Native> {
         "contains" => |args| text_test(args, |text, part| text.contains(part)),
         "startsWith" => |args| text_test(args, |text, part| text.starts_with(part)),
         "endsWith" => |args| text_test(args, |text, part| text.ends_with(part)),
-        "getFullYear" => |args| calendar(args, Field::Year),
-        "getMonth" => |args| calendar(args, Field::Month),
-        "getDayOfYear" => |args| calendar(args, Field::DayOfYear),
-        "getDayOfMonth" => |args| calendar(args, Field::DayOfMonth),
-        "getDate" => |args| calendar(args, Field::Date),
-        "getDayOfWeek" => |args| calendar(args, Field::DayOfWeek),
-        "getHours" => |args| calendar(args, Field::Hours),
-        "getMinutes" => |args| calendar(args, Field::Minutes),
-        "getSeconds" => |args| calendar(args, Field::Seconds),
-        "getMilliseconds" => |args| calendar(args, Field::Milliseconds),
+        "getFullYear" => |args| calendar(args, CalendarField::Year),
+        "getMonth" => |args| calendar(args, CalendarField::Month),
+        "getDayOfYear" => |args| calendar(args, CalendarField::DayOfYear),
+        "getDayOfMonth" => |args| calendar(args, CalendarField::DayOfMonth),
+        "getDate" => |args| calendar(args, CalendarField::Date),
+        "getDayOfWeek" => |args| calendar(args, CalendarField::DayOfWeek),
+        "getHours" => |args| calendar(args, CalendarField::Hours),
+        "getMinutes" => |args| calendar(args, CalendarField::Minutes),
+        "getSeconds" => |args| calendar(args, CalendarField::Seconds),
+        "getMilliseconds" => |args| calendar(args, CalendarField::Milliseconds),
         "optional.of" => |args| match args {
             [value] => Ok(Val::some(value.clone())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "optional.ofNonZeroValue" => |args| match args {
             [value] if value.is_zero() => Ok(Val::Optional(None)),
             [value] => Ok(Val::some(value.clone())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "optional.none" => |_| Ok(Val::Optional(None)),
         "value" => |args| match args {
             [Val::Optional(Some(value))] => Ok((**value).clone()),
             [Val::Optional(None)] => Err(EvalError::new("optional.none() dereference")),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "hasValue" => |args| match args {
             [Val::Optional(value)] => Ok(Val::Bool(value.is_some())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
-        "cel.@mapInsert" => |_| unfit(),
+        "cel.@mapInsert" => |_| overload_mismatch(),
         _ => return None,
     };
     Some(native)
@@ -101,7 +101,7 @@ fn negate<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(value)] => value.checked_neg().map(Val::Int).ok_or_else(int_overflow),
         [Val::Double(value)] => Ok(Val::Double(-value)),
         [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(int_overflow),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             time.plus(*span).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
         [Val::List(a), Val::List(b)] => add_lists(a, b),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -133,11 +133,11 @@ fn add_lists<'a>(one: &List<'a>, two: &List<'a>) -> Outcome<'a> {
     let mut items = one.values()?;
     let uniqueness = one.uniqueness();
     match uniqueness {
-        Uniqueness::Atomic => {
+        ListType::Atomic => {
             items.extend(two.values()?);
             return Ok(Val::list(items));
         }
-        Uniqueness::Set => {
+        ListType::Set => {
             let mut known = items.iter().map(scalar_key).collect::<Result<BTreeSet<_>, _>>()?;
             for item in two.iter() {
                 let item = item?;
@@ -146,7 +146,7 @@ fn add_lists<'a>(one: &List<'a>, two: &List<'a>) -> Outcome<'a> {
                 }
             }
         }
-        Uniqueness::Keys(keys) => {
+        ListType::Keys(keys) => {
             let mut places = BTreeMap::new();
             for (place, item) in items.iter().enumerate() {
                 places.insert(item_key(keys, item)?, place);
@@ -174,7 +174,7 @@ fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             let back = span.checked_neg().ok_or_else(int_overflow)?;
             time.plus(back).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -183,7 +183,7 @@ fn multiply<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(a), Val::Int(b)] => a.checked_mul(*b).map(Val::Int).ok_or_else(int_overflow),
         [Val::Uint(a), Val::Uint(b)] => a.checked_mul(*b).map(Val::Uint).ok_or_else(uint_overflow),
         [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a * b)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -193,7 +193,7 @@ fn divide<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(a), Val::Int(b)] => a.checked_div(*b).map(Val::Int).ok_or_else(int_overflow),
         [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a / b)),
         [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a / b)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -202,14 +202,14 @@ fn modulo<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => Err(EvalError::new("modulus by zero")),
         [Val::Int(a), Val::Int(b)] => a.checked_rem(*b).map(Val::Int).ok_or_else(int_overflow),
         [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a % b)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn compare<'a>(args: &[Val<'a>], test: fn(Ordering) -> bool) -> Outcome<'a> {
     match args {
         [one, two] => order(one, two).map(|order| Val::Bool(test(order))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -227,25 +227,25 @@ fn member_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             problem.map_or(Ok(Val::Bool(false)), Err)
         }
         [key, Val::Map(map)] => Ok(Val::Bool(map.get(key)?.is_some())),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn size<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => Ok(Val::Int(value.size() as i64)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
 fn text_test<'a>(args: &[Val<'a>], test: fn(&str, &str) -> bool) -> Outcome<'a> {
     match args {
         [Val::String(text), Val::String(part)] => Ok(Val::Bool(test(text, part))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
-fn calendar<'a>(args: &[Val<'a>], field: Field) -> Outcome<'a> {
+fn calendar<'a>(args: &[Val<'a>], field: CalendarField) -> Outcome<'a> {
     match args {
         [Val::Timestamp(time)] => Ok(Val::Int(time.field(field, 0))),
         [Val::Timestamp(time), Val::String(zone)] => {
@@ -253,13 +253,13 @@ fn calendar<'a>(args: &[Val<'a>], field: Field) -> Outcome<'a> {
             Ok(Val::Int(time.field(field, offset)))
         }
         [Val::Duration(nanos)] => Ok(Val::Int(match field {
-            Field::Hours => nanos / 3_600_000_000_000,
-            Field::Minutes => nanos / 60_000_000_000,
-            Field::Seconds => nanos / 1_000_000_000,
-            Field::Milliseconds => nanos / 1_000_000,
-            _ => return unfit(),
+            CalendarField::Hours => nanos / 3_600_000_000_000,
+            CalendarField::Minutes => nanos / 60_000_000_000,
+            CalendarField::Seconds => nanos / 1_000_000_000,
+            CalendarField::Milliseconds => nanos / 1_000_000,
+            _ => return overload_mismatch(),
         })),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -277,7 +277,7 @@ fn to_bool<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Val::Bool(false)),
             _ => no_conversion(value, "bool"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -285,7 +285,7 @@ fn to_bytes<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Bytes(bytes)] => Ok(Val::Bytes(bytes.clone())),
         [Val::String(text)] => Ok(Val::bytes(text.as_bytes().to_vec())),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -298,7 +298,7 @@ fn to_double<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Some(number) => Ok(Val::Double(number)),
             None => no_conversion(value, "double"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -309,7 +309,7 @@ fn to_duration<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Some(nanos) => Ok(Val::Duration(nanos)),
             None => no_conversion(value, "google.protobuf.Duration"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -328,7 +328,7 @@ fn to_int<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Some(number) => Ok(Val::Int(number)),
             None => no_conversion(value, "int"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -348,7 +348,7 @@ fn to_uint<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Some(number) => Ok(Val::Uint(number)),
             None => no_conversion(value, "uint"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -367,7 +367,7 @@ fn to_string<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         },
         [Val::Opaque(Opaque::Ip(ip))] => Val::string(ip.to_string()),
         [Val::Opaque(Opaque::Cidr(cidr))] => Val::string(cidr.to_string()),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     })
 }
 
@@ -379,6 +379,6 @@ fn to_timestamp<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             Some(time) => Ok(Val::Timestamp(time)),
             None => no_conversion(value, "google.protobuf.Timestamp"),
         },
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }

@@ -1,6 +1,6 @@
 //! Functions on text. Positions count code points.
 
-use super::{Native, unfit, within};
+use super::{Native, overload_mismatch, within};
 use crate::error::EvalError;
 use crate::library::lists;
 use crate::value::{Outcome, Val};
@@ -27,7 +27,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 fn map_text<'a>(args: &[Val<'a>], change: fn(&str) -> String) -> Outcome<'a> {
     match args {
         [Val::String(text)] => Ok(Val::string(change(text))),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 
@@ -41,7 +41,7 @@ fn byte_of(text: &str, index: usize) -> Option<usize> {
 }
 
 fn char_at<'a>(args: &[Val<'a>]) -> Outcome<'a> {
-    let [Val::String(text), Val::Int(index)] = args else { return unfit() };
+    let [Val::String(text), Val::Int(index)] = args else { return overload_mismatch() };
     let start = usize::try_from(*index).ok().and_then(|index| byte_of(text, index));
     let start = start.ok_or_else(|| out_of_range(*index))?;
     Ok(Val::string(text[start..].chars().next().map(String::from).unwrap_or_default()))
@@ -52,7 +52,7 @@ fn index_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::List(_), _] => return lists::index_of(args),
         [Val::String(text), Val::String(part)] => (text, part, 0),
         [Val::String(text), Val::String(part), Val::Int(offset)] => (text, part, *offset),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     if offset < 0 {
         return Err(out_of_range(offset));
@@ -71,7 +71,7 @@ fn last_index_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::List(_), _] => return lists::last_index_of(args),
         [Val::String(text), Val::String(part)] => (text, part, None),
         [Val::String(text), Val::String(part), Val::Int(offset)] => (text, part, Some(*offset)),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     let length = text.chars().count() as i64;
     if let Some(offset) = offset.filter(|offset| *offset < 0) {
@@ -101,7 +101,7 @@ fn replace<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (text, old, new, limit) = match args {
         [Val::String(text), Val::String(old), Val::String(new)] => (text, old, new, -1),
         [Val::String(text), Val::String(old), Val::String(new), Val::Int(limit)] => (text, old, new, *limit),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(&**old).count() }.min(limit);
@@ -113,7 +113,7 @@ fn split<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (text, separator, limit) = match args {
         [Val::String(text), Val::String(separator)] => (text, separator, -1),
         [Val::String(text), Val::String(separator), Val::Int(limit)] => (text, separator, *limit),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     let limit = if limit < 0 { usize::MAX } else { limit as usize };
     if limit == 0 {
@@ -146,7 +146,7 @@ fn substring<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (text, start, end) = match args {
         [Val::String(text), Val::Int(start)] => (text, *start, None),
         [Val::String(text), Val::Int(start), Val::Int(end)] => (text, *start, Some(*end)),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     if let Some(end) = end.filter(|end| start > *end) {
         return Err(EvalError::new(format!("invalid substring range. start: {start}, end: {end}")));
@@ -163,12 +163,12 @@ fn join<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (list, separator) = match args {
         [Val::List(list)] => (list, ""),
         [Val::List(list), Val::String(separator)] => (list, &**separator),
-        _ => return unfit(),
+        _ => return overload_mismatch(),
     };
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let item = item?;
-        let Val::String(text) = &item else { return unfit() };
+        let Val::String(text) = &item else { return overload_mismatch() };
         within(out.len() + separator.len() + text.len())?;
         if index > 0 {
             out.push_str(separator);

@@ -1,10 +1,10 @@
-//! URLs, read as Go reads them.
+//! URLs, parsed as Go's `net/url` does.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Native, unfit};
+use super::{Native, overload_mismatch};
 use crate::collection::{Key, Map};
 use crate::error::EvalError;
 use crate::value::{Opaque, Outcome, Val};
@@ -17,7 +17,7 @@ pub struct Url {
     user: Option<String>,
     host: String,
     path: Vec<u8>,
-    /// The path as written, where that is not how it would be written anew.
+    /// The path as written, where that differs from the canonical encoding.
     raw_path: String,
     query: Option<String>,
     fragment: String,
@@ -29,7 +29,7 @@ impl Url {
         check(text)?;
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = read(rest, false).map_err(|problem| format!("parse {rest:?}: {problem}"))?;
-        unescape(fragment, Part::Other).map_err(|problem| format!("parse {text:?}: {problem}"))?;
+        unescape(fragment, UrlComponent::Other).map_err(|problem| format!("parse {text:?}: {problem}"))?;
         url.fragment = fragment.to_owned();
         Ok(url)
     }
@@ -49,7 +49,7 @@ impl Url {
     fn escaped_path(&self) -> String {
         if !self.raw_path.is_empty()
             && self.raw_path.bytes().all(is_valid_encoded)
-            && unescape(&self.raw_path, Part::Other).is_ok_and(|path| path == self.path)
+            && unescape(&self.raw_path, UrlComponent::Other).is_ok_and(|path| path == self.path)
         {
             return self.raw_path.clone();
         }
@@ -64,7 +64,7 @@ impl Url {
             }
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let text = |part: &str| {
-                unescape(&part.replace('+', " "), Part::Other)
+                unescape(&part.replace('+', " "), UrlComponent::Other)
                     .ok()
                     .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             };
@@ -116,7 +116,7 @@ fn go_quote(text: &str) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlComponent {
     Host,
     Other,
 }
@@ -161,7 +161,7 @@ fn read(text: &str, request: bool) -> Result<Url, String> {
         authority_of(&mut url, authority)?;
         rest = path;
     }
-    url.path = unescape(rest, Part::Other)?;
+    url.path = unescape(rest, UrlComponent::Other)?;
     if escape_path(&url.path) != rest {
         url.raw_path = rest.to_owned();
     }
@@ -197,18 +197,18 @@ fn authority_of(url: &mut Url, authority: &str) -> Result<(), String> {
     if !valid {
         return Err(format!("invalid port {port:?} after host"));
     }
-    url.host = String::from_utf8_lossy(&unescape(host, Part::Host)?).into_owned();
+    url.host = String::from_utf8_lossy(&unescape(host, UrlComponent::Host)?).into_owned();
     if let Some(user) = user {
         if !user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)) {
             return Err("net/url: invalid userinfo".to_owned());
         }
-        unescape(user, Part::Other)?;
+        unescape(user, UrlComponent::Other)?;
         url.user = Some(user.to_owned());
     }
     Ok(())
 }
 
-fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+fn unescape(text: &str, part: UrlComponent) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -222,7 +222,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 .and_then(|digits| u8::from_str_radix(digits, 16).ok());
             match value {
                 // Hosts may escape only what is not ASCII.
-                Some(value) if part == Part::Host && value < 0x80 && shown != "%25" => {
+                Some(value) if part == UrlComponent::Host && value < 0x80 && shown != "%25" => {
                     return Err(format!("invalid URL escape {shown:?}"));
                 }
                 Some(value) => out.push(value),
@@ -231,7 +231,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
             at += 3;
             continue;
         }
-        if part == Part::Host && byte < 0x80 && !is_host(byte) {
+        if part == UrlComponent::Host && byte < 0x80 && !is_host(byte) {
             return Err(format!("invalid character {:?} in host name", (byte as char).to_string()));
         }
         out.push(byte);
@@ -273,11 +273,11 @@ pub(super) fn find(function: &str) -> Option<Native> {
                     Err(EvalError::new(format!("URL parse error during conversion from string: {problem}")))
                 }
             },
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "isURL" => |args| match args {
             [Val::String(text)] => Ok(Val::Bool(check(text).is_ok())),
-            _ => unfit(),
+            _ => overload_mismatch(),
         },
         "getScheme" => |args| with_url(args, |url| Val::string(url.scheme.as_str())),
         "getHost" => |args| with_url(args, |url| Val::string(url.host.as_str())),
@@ -293,7 +293,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 fn with_url<'a>(args: &[Val<'a>], apply: fn(&Url) -> Val<'a>) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Url(url))] => Ok(apply(url)),
-        _ => unfit(),
+        _ => overload_mismatch(),
     }
 }
 

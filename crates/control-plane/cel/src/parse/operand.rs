@@ -1,8 +1,8 @@
-//! What operators stand between: literals, names, lists, maps, messages, and whatever is in parentheses.
+//! Parser of operands: literals, names, lists, maps, messages, and parenthesized expressions.
 
-use crate::ast::{Entry, Expr, Kind};
-use crate::expect::{self, Around};
-use crate::token::{self, Kind as T, Token};
+use crate::ast::{Entry, Expr, ExprKind};
+use crate::syntax_error::{self, Enclosing};
+use crate::token::{self, Token, TokenKind as T};
 use crate::value::Val;
 
 use super::{Parsed, Parser, RESERVED};
@@ -13,7 +13,7 @@ impl Parser<'_, '_, '_> {
         match token.kind {
             T::Sign("(") => {
                 self.next();
-                let expr = self.within(Around::Parentheses)?;
+                let expr = self.within(Enclosing::Parentheses)?;
                 self.close(")", &[")"])?;
                 Ok(expr)
             }
@@ -55,14 +55,14 @@ impl Parser<'_, '_, '_> {
             None => digits.parse(),
         };
         match value {
-            Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
+            Ok(value) => self.node(token.start, ExprKind::Literal(Val::Uint(value))),
             Err(_) => self.broken(token.start, "invalid uint literal"),
         }
     }
 
     fn constant(&mut self, value: Val<'static>) -> Parsed<Expr> {
         let token = self.next();
-        Ok(self.node(token.start, Kind::Literal(value)))
+        Ok(self.node(token.start, ExprKind::Literal(value)))
     }
 
     fn number(&mut self) -> Parsed<Expr> {
@@ -74,7 +74,7 @@ impl Parser<'_, '_, '_> {
         if token.kind == T::Double {
             let value = format!("{minus}{text}").parse::<f64>().ok().filter(|value| value.is_finite());
             return Ok(match value {
-                Some(value) => self.node(offset, Kind::Literal(Val::Double(value))),
+                Some(value) => self.node(offset, ExprKind::Literal(Val::Double(value))),
                 None => self.broken(offset, "invalid double literal"),
             });
         }
@@ -83,7 +83,7 @@ impl Parser<'_, '_, '_> {
             None => format!("{minus}{text}").parse(),
         };
         Ok(match value {
-            Ok(value) => self.node(offset, Kind::Literal(Val::Int(value))),
+            Ok(value) => self.node(offset, ExprKind::Literal(Val::Int(value))),
             Err(_) => self.broken(offset, "invalid int literal"),
         })
     }
@@ -93,9 +93,9 @@ impl Parser<'_, '_, '_> {
         let bytes = token.kind == T::Bytes;
         let literal = if bytes { &text[1..] } else { text.as_str() };
         match token::unescape(literal, bytes) {
-            Ok(value) if bytes => self.node(token.start, Kind::Literal(Val::bytes(value))),
+            Ok(value) if bytes => self.node(token.start, ExprKind::Literal(Val::bytes(value))),
             Ok(value) => match String::from_utf8(value) {
-                Ok(value) => self.node(token.start, Kind::Literal(Val::string(value))),
+                Ok(value) => self.node(token.start, ExprKind::Literal(Val::string(value))),
                 Err(_) => self.broken(token.start, "unable to unescape string"),
             },
             Err(message) => self.broken(token.start, message),
@@ -122,7 +122,7 @@ impl Parser<'_, '_, '_> {
         if reserved {
             return Ok(self.broken(offset, format!("reserved identifier: {}", name.trim_start_matches('.'))));
         }
-        Ok(self.node(token.start, Kind::Ident(name)))
+        Ok(self.node(token.start, ExprKind::Ident(name)))
     }
 
     /// `a.b.C{field: value}`: read, and refused by the checker, as nothing here can be built that way.
@@ -154,13 +154,13 @@ impl Parser<'_, '_, '_> {
             self.next();
             self.colon()?;
             let field = self.text(field);
-            fields.push((field, self.within(Around::Value)?));
+            fields.push((field, self.within(Enclosing::Value)?));
             if self.eat(",").is_none() {
                 break;
             }
         }
         self.close("}", &["}", ","])?;
-        Ok(Some(self.node(open.start, Kind::Message { name, fields })))
+        Ok(Some(self.node(open.start, ExprKind::Message { name, fields })))
     }
 
     fn list(&mut self, open: Token) -> Parsed<Expr> {
@@ -171,16 +171,16 @@ impl Parser<'_, '_, '_> {
         let mut comma = self.eat(",").is_some();
         while !comma && !self.is("]") {
             optional.push(self.eat("?").is_some());
-            items.push(self.within(Around::Items)?);
+            items.push(self.within(Enclosing::Items)?);
             // A comma that nothing follows ends the list.
             comma = self.eat(",").is_some();
             if !comma {
                 break;
             }
-            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+            comma = !self.is("?") && !syntax_error::starts_operand(self.token().kind);
         }
         self.close("]", if comma { &["]"] } else { &["]", ","] })?;
-        Ok(self.node(open.start, Kind::List { items, optional }))
+        Ok(self.node(open.start, ExprKind::List { items, optional }))
     }
 
     fn map(&mut self, open: Token) -> Parsed<Expr> {
@@ -191,17 +191,17 @@ impl Parser<'_, '_, '_> {
         let mut comma = self.eat(",").is_some();
         while !comma && !self.is("}") {
             let optional = self.eat("?").is_some();
-            let key = self.within(Around::Key)?;
+            let key = self.within(Enclosing::Key)?;
             self.colon()?;
-            let value = self.within(Around::Value)?;
+            let value = self.within(Enclosing::Value)?;
             entries.push(Entry { key, value, optional });
             comma = self.eat(",").is_some();
             if !comma {
                 break;
             }
-            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+            comma = !self.is("?") && !syntax_error::starts_operand(self.token().kind);
         }
         self.close("}", if comma { &["}"] } else { &["}", ","] })?;
-        Ok(self.node(open.start, Kind::Map(entries)))
+        Ok(self.node(open.start, ExprKind::Map(entries)))
     }
 }

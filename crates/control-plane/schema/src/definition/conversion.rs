@@ -1,4 +1,4 @@
-//! How a definition's versions are turned into each other.
+//! Validation of a definition's conversion between versions.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Whether the defaults of a schema fit the schema.
+//! Validation of the defaults in a schema.
 
 use serde_json::{Value, json};
 

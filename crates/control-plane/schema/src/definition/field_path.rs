@@ -8,7 +8,6 @@ pub(crate) struct FieldPath<'a> {
     pub(crate) text: String,
     /// The first step.
     pub(super) root: String,
-    /// The schema of the field.
     pub(super) schema: Props<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the keywords of a schema make sense, alone and together.
+//! Validation of the keywords of a schema, alone and in combination.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Requirements;
 use super::field_path::follow;
 use super::props::{AdditionalProps, Props};
 use super::rule_costs::RuleCosts;
-use crate::cause::{Cause, Shown};
+use crate::cause::{Cause, ShownValue};
 use crate::document::Schema;
 use crate::path::Path;
 use crate::wording;
@@ -14,7 +14,7 @@ use crate::wording;
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 /// The most that one rule may cost.
-const RULE_COST: u64 = 10_000_000;
+const MAX_RULE_COST: u64 = 10_000_000;
 
 /// Mistakes of schemas, and mistakes of rules: rules are only looked at where schemas are fine.
 #[derive(Default)]
@@ -25,11 +25,11 @@ pub(super) struct Mistakes {
 
 /// What a schema inherits from those around it.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct SchemaContext<'a> {
     /// Why a default is not allowed here.
     pub(super) no_defaults: Option<&'a str>,
     pub(super) is_inside_metadata: bool,
-    /// The place within which old values cannot be told, so that rules may not ask for them.
+    /// The path within which old values cannot be correlated, so that rules may not use them.
     pub(super) no_old_self: Option<&'a Path<'a>>,
     pub(super) is_root: bool,
     /// How often the value may occur at most, if that is bounded.
@@ -50,7 +50,7 @@ impl Keywords<'_> {
         schema: Props<'_>,
         node: Option<Schema<'_>>,
         path: &Path<'_>,
-        around: Surroundings<'_>,
+        around: SchemaContext<'_>,
     ) -> Mistakes {
         let mut found = Mistakes::default();
         self.forbidden(schema, path, around, &mut found.schema);
@@ -64,7 +64,7 @@ impl Keywords<'_> {
         found
     }
 
-    fn forbidden(&self, schema: Props<'_>, path: &Path<'_>, around: Surroundings<'_>, found: &mut Vec<Cause>) {
+    fn forbidden(&self, schema: Props<'_>, path: &Path<'_>, around: SchemaContext<'_>, found: &mut Vec<Cause>) {
         let kind = schema.kind();
         if self.requires.valid_types && !kind.is_empty() && !TYPES.contains(&kind) {
             found.push(Cause::not_supported(path.name("type"), kind, &TYPES));
@@ -108,7 +108,7 @@ impl Keywords<'_> {
         schema: Props<'_>,
         node: Option<Schema<'_>>,
         path: &Path<'_>,
-        around: Surroundings<'_>,
+        around: SchemaContext<'_>,
         found: &mut Mistakes,
     ) {
         let mut merge = |mistakes: Mistakes| {
@@ -117,7 +117,7 @@ impl Keywords<'_> {
         };
         let elements = max_elements(schema);
         let cardinality = around.cardinality.zip(elements).map(|(here, each)| here.saturating_mul(each));
-        let inside = Surroundings { is_root: false, cardinality, ..around };
+        let inside = SchemaContext { is_root: false, cardinality, ..around };
         let properties = schema.properties();
         if let Some(additional) = schema.additional() {
             let at = path.name("additionalProperties");
@@ -148,7 +148,7 @@ impl Keywords<'_> {
             let node = node.and_then(|node| node.property(name));
             merge(self.check(property, node, &at_properties.key(name), inside));
         }
-        let combined = Surroundings { is_root: false, cardinality: None, ..around };
+        let combined = SchemaContext { is_root: false, cardinality: None, ..around };
         if let Some(not) = schema.not() {
             merge(self.check(not, None, &path.name("not"), combined));
         }
@@ -203,7 +203,7 @@ impl Keywords<'_> {
         {
             let key = if items.kind() == "array" { "x-kubernetes-list-type" } else { "x-kubernetes-map-type" };
             // The original shows the list type in both cases.
-            let shown = items.list_type().map_or(Shown::from(&Value::Null), Shown::from);
+            let shown = items.list_type().map_or(ShownValue::from(&Value::Null), ShownValue::from);
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
             found.push(Cause::invalid(path.name("items").name(key), shown, detail));
         }
@@ -218,7 +218,7 @@ impl Keywords<'_> {
         schema: Props<'_>,
         node: Option<Schema<'_>>,
         path: &Path<'_>,
-        around: Surroundings<'_>,
+        around: SchemaContext<'_>,
         found: &mut Mistakes,
     ) {
         let rules = schema.rules();
@@ -239,8 +239,8 @@ impl Keywords<'_> {
             let (at_rule, at_message) = (at.name("rule"), at.name("messageExpression"));
             let times = around.cardinality.unwrap_or(compiled.cardinality);
             let cost = compiled.cost.saturating_mul(times);
-            if !self.ignores_cost && cost > RULE_COST {
-                let detail = too_expensive("estimated rule cost", cost, RULE_COST);
+            if !self.ignores_cost && cost > MAX_RULE_COST {
+                let detail = too_expensive("estimated rule cost", cost, MAX_RULE_COST);
                 found.rules.push(Cause::forbidden(at_rule, &detail));
             }
             self.costs.add(&at_rule, cost);
@@ -250,8 +250,8 @@ impl Keywords<'_> {
             if let Some(detail) = &compiled.message_mistake {
                 found.rules.push(Cause::invalid(at_message, rule_shown(*rule), detail));
             } else if let Some(cost) = compiled.message_cost {
-                if !self.ignores_cost && cost > RULE_COST {
-                    let detail = too_expensive("estimated messageExpression cost", cost, RULE_COST);
+                if !self.ignores_cost && cost > MAX_RULE_COST {
+                    let detail = too_expensive("estimated messageExpression cost", cost, MAX_RULE_COST);
                     found.rules.push(Cause::forbidden(at_message, &detail));
                 }
                 self.costs.add(&at_message, cost);
@@ -367,7 +367,7 @@ pub(super) fn list_elements(schema: Props<'_>, path: &Path<'_>) -> Vec<Cause> {
     found
 }
 
-/// What can be said of a rule without compiling it.
+/// Checks of a rule that need no compilation.
 fn rule_texts(rule: Props<'_>, schema: Props<'_>, path: &Path<'_>, found: &mut Vec<Cause>) {
     let text = |key: &str| rule.text(key).unwrap_or_default();
     let has_lines = |text: &str| text.contains(['\n', '\r']);
@@ -404,7 +404,7 @@ fn rule_texts(rule: Props<'_>, schema: Props<'_>, path: &Path<'_>, found: &mut V
 }
 
 /// A rule as the original's memory has it.
-fn rule_shown(rule: Props<'_>) -> Shown {
+fn rule_shown(rule: Props<'_>) -> ShownValue {
     let mut out = String::from("{");
     for (name, key) in
         [("Rule", "rule"), ("Message", "message"), ("MessageExpression", "messageExpression"), ("Reason", "reason")]
@@ -422,7 +422,7 @@ fn rule_shown(rule: Props<'_>) -> Shown {
     let optional = rule.get("optionalOldSelf").and_then(Value::as_bool);
     out.push_str(optional.map_or("null", |optional| if optional { "true" } else { "false" }));
     out.push('}');
-    Shown::raw(out)
+    ShownValue::raw(out)
 }
 
 pub(super) fn too_expensive(what: &str, cost: u64, limit: u64) -> String {

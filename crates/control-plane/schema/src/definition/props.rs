@@ -1,4 +1,4 @@
-//! The JSON of a schema, keyword by keyword, as a definition has it before anything is known about its worth.
+//! Schema properties: typed access to the JSON of a schema in a definition that is not validated yet.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What all versions of a definition have in common.
+//! Parts that all versions of a definition share.
 
 use serde_json::{Map, Value};
 

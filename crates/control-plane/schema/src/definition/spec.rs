@@ -1,4 +1,4 @@
-//! The `spec` of a definition.
+//! Validation of the `spec` of a definition.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::default_values::DefaultValues;
 use super::field_path::follow;
-use super::keywords::{Keywords, Surroundings};
+use super::keywords::{Keywords, SchemaContext};
 use super::props::Props;
 use super::rule_costs::RuleCosts;
 use super::shared::Shared;
 use super::{Requirements, conversion, structural};
-use crate::cause::{Cause, Shown};
+use crate::cause::{Cause, ShownValue};
 use crate::document::Document;
 use crate::embedded::kind_mistake;
 use crate::names::{dns_1035_label, dns_subdomain};
@@ -19,10 +19,10 @@ use crate::path::Path;
 use crate::wording;
 
 /// How many selectable fields a version may have.
-pub(super) const MOST_FIELDS: usize = 8;
+pub(super) const MAX_SELECTABLE_FIELDS: usize = 8;
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
-/// What may stand at the root of a schema when the status is written apart, by its name in the original's memory.
+/// Keywords allowed at the root of a schema with a status subresource, by their names in the original's Go struct.
 const AT_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -50,7 +50,7 @@ const AT_ROOT: [(&str, &str); 22] = [
 
 /// How schemas are judged.
 #[derive(Clone, Copy)]
-struct Judging<'r> {
+struct SchemaChecks<'r> {
     requires: &'r Requirements,
     is_structural: bool,
 }
@@ -88,7 +88,7 @@ pub(super) fn mistakes(spec: Props<'_>, requires: &Requirements, found: &mut Vec
         |version: Props<'_>| Shared::schema_of(version).is_some_and(|schema| schema.any(&needs_structure));
     let is_structural =
         !is_open || requires.structural || spec.alternatives("versions").into_iter().any(uses_structure);
-    let judging = Judging { requires, is_structural };
+    let checks = SchemaChecks { requires, is_structural };
     let at_versions = path.name("versions");
     let versions: Vec<Props<'_>> = shared.versions.iter().map(Props).collect();
     let has_shared_schema = shared.schema.and_then(|schema| schema.get("openAPIV3Schema")).is_some();
@@ -102,7 +102,7 @@ pub(super) fn mistakes(spec: Props<'_>, requires: &Requirements, found: &mut Vec
             }
         }
     }
-    version_list(&versions, &shared, judging, &at_versions, found);
+    version_list(&versions, &shared, checks, &at_versions, found);
 
     let names_of = spec.get("names").and_then(Props::of);
     let at_names = path.name("names");
@@ -120,7 +120,7 @@ pub(super) fn mistakes(spec: Props<'_>, requires: &Requirements, found: &mut Vec
         has_status(shared.subresources) || versions.iter().any(|version| has_status(version.get("subresources")));
     let first = versions.first().and_then(|version| version.text("name")).unwrap_or_default();
     let ignores_cost = requires.unchanged_schemas.contains(first);
-    schema(shared.schema, any_status, judging, ignores_cost, &path.name("validation"), found);
+    schema(shared.schema, any_status, checks, ignores_cost, &path.name("validation"), found);
     subresources(shared.subresources, &path.name("subresources"), found);
     columns(shared.columns, &path.name("additionalPrinterColumns"), found);
     if let Some(fields) = shared.fields {
@@ -162,11 +162,11 @@ pub(super) fn one_of(path: &Path<'_>, value: &str, accepted: &[&str], found: &mu
 fn version_list(
     versions: &[Props<'_>],
     shared: &Shared<'_>,
-    judging: Judging<'_>,
+    checks: SchemaChecks<'_>,
     path: &Path<'_>,
     found: &mut Vec<Cause>,
 ) {
-    let requires = judging.requires;
+    let requires = checks.requires;
     let mut names = HashSet::new();
     let mut is_unique = true;
     for (index, version) in versions.iter().enumerate() {
@@ -181,7 +181,7 @@ fn version_list(
         let part = version.get("subresources").or(shared.subresources);
         let has_status = part.and_then(|part| part.get("status")).is_some_and(|status| !status.is_null());
         let ignores_cost = requires.unchanged_schemas.contains(name);
-        schema(version.get("schema"), has_status, judging, ignores_cost, &at.name("schema"), found);
+        schema(version.get("schema"), has_status, checks, ignores_cost, &at.name("schema"), found);
         subresources(version.get("subresources"), &at.name("subresources"), found);
         columns(version.get("additionalPrinterColumns"), &at.name("additionalPrinterColumns"), found);
         if let Some(fields) = version.get("selectableFields") {
@@ -221,8 +221,8 @@ fn version_list(
 }
 
 /// Versions as the original's memory has them. Differs: parts that versions do not share are shown as they were
-/// written, because their form in memory says nothing to anybody.
-fn versions_shown(versions: &[Props<'_>]) -> Shown {
+/// written, because their form in memory is of no use to a reader.
+fn versions_shown(versions: &[Props<'_>]) -> ShownValue {
     let null = Value::Null;
     let all: Vec<String> = versions
         .iter()
@@ -244,12 +244,12 @@ fn versions_shown(versions: &[Props<'_>]) -> Shown {
             )
         })
         .collect();
-    Shown::raw(if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) })
+    ShownValue::raw(if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) })
 }
 
 fn deprecation(version: Props<'_>, path: &Path<'_>, found: &mut Vec<Cause>) {
     let Some(warning) = version.text("deprecationWarning") else { return };
-    let shown = || Shown::raw(wording::json(&Value::from(warning)));
+    let shown = || ShownValue::raw(wording::json(&Value::from(warning)));
     let mut refuse = |detail: &str| found.push(Cause::invalid(path.name("deprecationWarning"), shown(), detail));
     if !version.flag("deprecated") {
         refuse("can only be set for deprecated versions");
@@ -270,7 +270,7 @@ fn deprecation(version: Props<'_>, path: &Path<'_>, found: &mut Vec<Cause>) {
 fn schema(
     part: Option<&Value>,
     has_status: bool,
-    judging: Judging<'_>,
+    checks: SchemaChecks<'_>,
     ignores_cost: bool,
     path: &Path<'_>,
     found: &mut Vec<Cause>,
@@ -285,7 +285,7 @@ fn schema(
     if schema.flag("nullable") {
         found.push(Cause::forbidden(path.name("nullable"), "nullable cannot be true at the root"));
     }
-    let Judging { requires, is_structural } = judging;
+    let SchemaChecks { requires, is_structural } = checks;
     let unreadable = structural::unreadable(schema).filter(|_| is_structural);
     let (document, root) = Document::of_custom_resource(json);
     let mut node = None;
@@ -303,7 +303,7 @@ fn schema(
         }
     }
     let mut keywords = Keywords { requires, ignores_cost, costs: RuleCosts::default() };
-    let around = Surroundings {
+    let around = SchemaContext {
         no_defaults: None,
         is_inside_metadata: false,
         no_old_self: None,
@@ -462,8 +462,8 @@ fn selectable(fields: &Value, schema: Props<'_>, may_be_many: bool, path: &Path<
             found.push(Cause::duplicate(at, source));
         }
     }
-    if seen.len() > MOST_FIELDS && !may_be_many {
+    if seen.len() > MAX_SELECTABLE_FIELDS && !may_be_many {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        found.push(Cause::too_many(path, count(seen.len()), count(MOST_FIELDS)));
+        found.push(Cause::too_many(path, count(seen.len()), count(MAX_SELECTABLE_FIELDS)));
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a schema is structural: everything has a type, and what combines schemas only checks and never shapes.
+//! Structural schemas: everything has a type, and what combines schemas only checks and never shapes.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::cause::Cause;
 use crate::path::Path;
 use crate::pattern;
 
-/// Where a schema stands.
+/// The position of a schema in its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,

@@ -1,4 +1,4 @@
-//! The paths of resources and what can be done at each.
+//! OpenAPI paths of resources and their operations.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,9 @@ use super::{META, reference};
 pub struct ApiResource<'a> {
     /// The group; empty for the core group.
     pub group: &'a str,
-    /// The version.
     pub version: &'a str,
     /// The name in paths.
     pub plural: &'a str,
-    /// The kind.
     pub kind: &'a str,
     /// Whether objects are in namespaces.
     pub is_namespaced: bool,
@@ -25,7 +23,6 @@ pub struct ApiResource<'a> {
     pub list_definition: String,
     /// Whether it is a custom resource: those know no strategic merge patch.
     pub is_custom: bool,
-    /// Its subresources.
     pub subresources: Vec<ApiSubresource<'a>>,
 }
 

@@ -1,13 +1,13 @@
-//! From one dialect of regular expressions to the other.
+//! Translation of regular expressions from RE2 to the `regex` crate.
 
 use regex::Regex;
 
 /// The most that a counted repetition may ask for, nested ones multiplied.
-const MOST_REPEATS: u64 = 1000;
+const MAX_REPEATS: u64 = 1000;
 /// How deep groups may nest.
-const DEPTH: usize = 250;
+const MAX_DEPTH: usize = 250;
 
-/// Reads an expression and writes it anew for the matcher. An error is in the words of the original.
+/// Parses an expression and rewrites it for the matcher. An error is in the words of the original.
 pub(super) fn translate(source: &str) -> Result<String, String> {
     let mut reader = Reader { source, rest: source, out: String::with_capacity(source.len() + 8), depth: 0 };
     reader.alternatives()?;
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
                 let most = high.unwrap_or(low);
                 let text = repetition_text(start);
                 self.rest = &start[text.len()..];
-                if most > MOST_REPEATS || low > MOST_REPEATS || high.is_some_and(|high| low > high) {
+                if most > MAX_REPEATS || low > MAX_REPEATS || high.is_some_and(|high| low > high) {
                     return Err(error("invalid repeat count", text));
                 }
                 factor = most.max(1);
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
             return Err(error("invalid nested repetition operator", &format!("{operator}{next}")));
         }
         let product = inner.saturating_mul(factor);
-        if factor > 1 && product > MOST_REPEATS {
+        if factor > 1 && product > MAX_REPEATS {
             return Err(error("invalid repeat count", operator));
         }
         Ok(product)
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
 
     fn group(&mut self, start: &'a str) -> Result<Option<u64>, String> {
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > MAX_DEPTH {
             return Err(error("expression nests too deeply", start));
         }
         self.out.push('(');
@@ -426,7 +426,7 @@ fn perl_class(c: char) -> &'static str {
     }
 }
 
-/// Whether an operator that repeats stands here. A brace that does not count anything is a brace.
+/// Whether the text begins with a repetition operator. A brace without counts is a literal brace.
 fn is_repetition(text: &str) -> bool {
     match text.chars().next() {
         Some('*' | '+' | '?') => true,

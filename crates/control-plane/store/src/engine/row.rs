@@ -1,4 +1,4 @@
-//! One change in the log, and its bytes on disk.
+//! [`Row`]: one change in the log, and its encoding on disk.
 //!
 //! ```text
 //! kind u8 | created u64 | resource u16 | namespace u16 | name u16 | resource, namespace, name | body
@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::Key;
 
-/// What a row did.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// The object has this state now.
@@ -25,15 +25,12 @@ pub enum RowKind {
 /// One change in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// When.
     pub revision: u64,
-    /// What happened.
     pub kind: RowKind,
-    /// When the object was created. The row that did it may be gone.
+    /// The revision that created the object. Its row may have been compacted.
     pub created_revision: u64,
-    /// To which object.
     pub key: Key,
-    /// The new state, or the last one.
+    /// The new state, or the last one of a deleted object.
     pub body: Bytes,
 }
 
@@ -42,7 +39,7 @@ const DELETE: u8 = 2;
 const HEAD: usize = 1 + 8 + 3 * 2;
 
 impl Row {
-    /// How many bytes [`Row::encode`] needs.
+    /// The number of bytes that [`Row::encode`] writes.
     pub(super) fn encoded_len(&self) -> usize {
         let Key { resource, namespace, name } = &self.key;
         HEAD + resource.len() + namespace.len() + name.len() + self.body.len()

@@ -1,42 +1,44 @@
-//! What all suites share: short bodies, and a place that survives the store opened in it.
+//! Helpers of all suites: short bodies, and log storage that outlives the store opened in it.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::sync::Arc;
 
-use seaworthy_store::{Body, Change, Engine, Expect, Indexer, Key, Memory, Record, Redb, Store, Tags, Window};
+use seaworthy_store::{
+    Body, Change, Engine, EventWindow, Expect, Indexer, Key, MemoryLog, Record, RedbLog, Store, Tags,
+};
 use tempfile::TempDir;
 
-/// A log that outlives the store: a folder, or a shared memory.
-pub enum Place {
+/// Log storage that outlives the store: a folder, or shared memory.
+pub enum LogStorage {
     Disk(TempDir),
-    Memory(Memory),
+    Memory(MemoryLog),
 }
 
-impl Place {
+impl LogStorage {
     pub fn disk() -> Self {
-        Place::Disk(tempfile::tempdir().unwrap())
+        LogStorage::Disk(tempfile::tempdir().unwrap())
     }
 
     pub fn memory() -> Self {
-        Place::Memory(Memory::new())
+        LogStorage::Memory(MemoryLog::new())
     }
 
     pub fn engine(&self) -> Box<dyn Engine> {
         match self {
-            Place::Disk(folder) => Box::new(Redb::open(&folder.path().join("store.redb")).unwrap()),
-            Place::Memory(memory) => Box::new(memory.clone()),
+            LogStorage::Disk(folder) => Box::new(RedbLog::open(&folder.path().join("store.redb")).unwrap()),
+            LogStorage::Memory(memory) => Box::new(memory.clone()),
         }
     }
 
     pub fn store(&self) -> Store {
-        self.store_with(Window::default())
+        self.store_with(EventWindow::default())
     }
 
-    pub fn store_with(&self, window: Window) -> Store {
+    pub fn store_with(&self, window: EventWindow) -> Store {
         match self {
-            Place::Disk(folder) => Store::open(folder.path(), indexer(), window).unwrap(),
-            Place::Memory(memory) => Store::with_engine(memory.clone(), indexer(), window).unwrap(),
+            LogStorage::Disk(folder) => Store::open(folder.path(), indexer(), window).unwrap(),
+            LogStorage::Memory(memory) => Store::with_engine(memory.clone(), indexer(), window).unwrap(),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What a change does to a node: nothing, a reload, a restart, a drain or a reboot, and the rule that says so
-//! (server-and-daemon.md, B9 to B12).
+//! Disruption: what a change does to a node (nothing, a reload, a restart, a drain or a reboot), and the rule that decides.
+//! The rules are in `docs/explanation/disruption.md`.
 //!
 //! - Every difference is looked up by itself; the longest policy path that is the file or a folder above it decides.
-//! - Whatever no policy speaks of is a reboot.
-//! - The node and every preview ask this function, so a preview cannot promise less than happens.
+//! - A difference that no policy matches is a reboot.
+//! - The node and every preview call this function, so a preview cannot show less than happens.
 
-pub mod knowledge;
+pub mod known_effect;
 pub mod policy;
 pub mod reconcilable;
 mod registries;
@@ -18,7 +18,7 @@ use seaworthy_api::operator::node_disruption_policy::{
     NodeDisruptionPolicyClusterStatus, PolicyActionStatus, PolicyActionStatusType,
 };
 use seaworthy_api::vocabulary::machineconfiguration::KernelType;
-use seaworthy_ignition::diff::{Change, Entry, What, diff};
+use seaworthy_ignition::diff::{Change, ChangeKind, Entry, diff};
 use seaworthy_ignition::{Node, body_of};
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 /// The service that pulls images.
 const CRIO: &str = "crio.service";
 /// More than any file of that kind has.
-const REGISTRIES_LIMIT: u64 = 16 * 1024 * 1024;
+const MAX_REGISTRIES_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a node does after its files are written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "SerializedAction", into = "SerializedAction")]
 pub enum Action {
     /// Systemd reads its units again.
     DaemonReload,
@@ -52,7 +52,7 @@ pub enum Action {
 /// An action as it is written down.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
-enum Written {
+enum SerializedAction {
     DaemonReload,
     Reload { service: String },
     Restart { service: String },
@@ -61,28 +61,28 @@ enum Written {
     Reboot,
 }
 
-impl From<Action> for Written {
+impl From<Action> for SerializedAction {
     fn from(action: Action) -> Self {
         match action {
-            Action::DaemonReload => Written::DaemonReload,
-            Action::Reload(service) => Written::Reload { service },
-            Action::Restart(service) => Written::Restart { service },
-            Action::Settings(file) => Written::Settings { file },
-            Action::Drain => Written::Drain,
-            Action::Reboot => Written::Reboot,
+            Action::DaemonReload => SerializedAction::DaemonReload,
+            Action::Reload(service) => SerializedAction::Reload { service },
+            Action::Restart(service) => SerializedAction::Restart { service },
+            Action::Settings(file) => SerializedAction::Settings { file },
+            Action::Drain => SerializedAction::Drain,
+            Action::Reboot => SerializedAction::Reboot,
         }
     }
 }
 
-impl From<Written> for Action {
-    fn from(action: Written) -> Self {
+impl From<SerializedAction> for Action {
+    fn from(action: SerializedAction) -> Self {
         match action {
-            Written::DaemonReload => Action::DaemonReload,
-            Written::Reload { service } => Action::Reload(service),
-            Written::Restart { service } => Action::Restart(service),
-            Written::Settings { file } => Action::Settings(file),
-            Written::Drain => Action::Drain,
-            Written::Reboot => Action::Reboot,
+            SerializedAction::DaemonReload => Action::DaemonReload,
+            SerializedAction::Reload { service } => Action::Reload(service),
+            SerializedAction::Restart { service } => Action::Restart(service),
+            SerializedAction::Settings { file } => Action::Settings(file),
+            SerializedAction::Drain => Action::Drain,
+            SerializedAction::Reboot => Action::Reboot,
         }
     }
 }
@@ -126,9 +126,9 @@ pub enum Rule {
     UnitPolicy(String),
     /// The policy for SSH keys.
     SshKeyPolicy,
-    /// No policy speaks of it, and it is known what brings it into force.
+    /// No policy matches it, and it is known how to apply it without a reboot.
     Known(&'static str),
-    /// No policy speaks of it.
+    /// No policy matches it.
     NoPolicy,
     /// It takes effect at boot only.
     AtBoot,
@@ -142,7 +142,7 @@ pub enum Rule {
 pub struct Disruption {
     /// How much of a disruption it is.
     pub level: Level,
-    /// What the node does, in order and each thing once. A reboot stands alone.
+    /// What the node does, in order and each thing once. A reboot is always the only one.
     pub actions: Vec<Action>,
     /// What differs, and what each difference needs.
     pub causes: Vec<Cause>,
@@ -175,7 +175,8 @@ pub fn disruption(
     decide(old, new, policies, false)
 }
 
-/// The same, with less than a reboot for what no policy speaks of where it is [known](crate::disruption::knowledge) what suffices.
+/// The same, with less than a reboot for what no policy matches where a [known effect](crate::disruption::known_effect)
+/// is sufficient.
 pub fn least_disruption(
     old: &MachineConfigSpec,
     new: &MachineConfigSpec,
@@ -188,7 +189,7 @@ fn decide(
     old: &MachineConfigSpec,
     new: &MachineConfigSpec,
     policies: Option<&NodeDisruptionPolicyClusterStatus>,
-    is_known_used: bool,
+    uses_known_effects: bool,
 ) -> Disruption {
     let built_in = built_in();
     let policies = policies.unwrap_or(&built_in);
@@ -198,7 +199,7 @@ fn decide(
     let (old, new) = (tree(old), tree(new));
     let (old, new) = (old.as_ref().map(Node::from_json), new.as_ref().map(Node::from_json));
     let changes = diff(old.as_ref().unwrap_or(&empty), new.as_ref().unwrap_or(&empty));
-    causes.extend(of_config(&changes, policies, is_known_used));
+    causes.extend(of_config(&changes, policies, uses_known_effects));
     let actions = in_order(causes.iter().flat_map(|cause| &cause.actions));
     Disruption { level: level_of(&actions), actions, causes }
 }
@@ -223,7 +224,11 @@ fn at_boot(old: &MachineConfigSpec, new: &MachineConfigSpec) -> Vec<Cause> {
     .collect()
 }
 
-fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatus, is_known_used: bool) -> Vec<Cause> {
+fn of_config(
+    changes: &[Change<'_>],
+    policies: &NodeDisruptionPolicyClusterStatus,
+    uses_known_effects: bool,
+) -> Vec<Cause> {
     let paths: BTreeMap<&str, &[PolicyActionStatus]> =
         policies.files.iter().flatten().map(|policy| (policy.path.as_str(), policy.actions.as_slice())).collect();
     let units: BTreeMap<&str, &[PolicyActionStatus]> =
@@ -232,7 +237,7 @@ fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatu
     for change in changes {
         let what = change.entry.to_string();
         let reboot = |rule| Cause { what: what.clone(), rule, actions: vec![Action::Reboot] };
-        let otherwise = || match is_known_used.then(|| knowledge::of(change)).flatten() {
+        let otherwise = || match uses_known_effects.then(|| known_effect::of(change)).flatten() {
             Some(known) => Cause { what: what.clone(), rule: Rule::Known(known.why), actions: known.actions },
             None => reboot(Rule::NoPolicy),
         };
@@ -259,7 +264,7 @@ fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatu
                 None => reboot(Rule::NoPolicy),
             },
             // A file that was a directory or a link has been judged irreconcilable; were it allowed, nothing less is safe.
-            _ if matches!(change.what, What::Moved { .. }) => reboot(Rule::NoPolicy),
+            _ if matches!(change.what, ChangeKind::Moved { .. }) => reboot(Rule::NoPolicy),
             _ => Cause { what, rule: Rule::NewMachinesOnly, actions: Vec::new() },
         };
         causes.push(cause);
@@ -314,12 +319,12 @@ fn actions_of(listed: &[PolicyActionStatus], change: &Change<'_>) -> Vec<Action>
 fn is_safe_for_registries(change: &Change<'_>) -> bool {
     let text = |file: Option<&Node<'_>>| {
         let Some(file) = file else { return Some(String::new()) };
-        String::from_utf8(body_of(file, REGISTRIES_LIMIT).ok()?.into_owned()).ok()
+        String::from_utf8(body_of(file, MAX_REGISTRIES_BYTES).ok()?.into_owned()).ok()
     };
     let (old, new) = match &change.what {
-        What::Added(new) => (None, Some(*new)),
-        What::Removed(old) => (Some(*old), None),
-        What::Changed { old, new, .. } | What::Moved { old, new, .. } => (Some(*old), Some(*new)),
+        ChangeKind::Added(new) => (None, Some(*new)),
+        ChangeKind::Removed(old) => (Some(*old), None),
+        ChangeKind::Changed { old, new, .. } | ChangeKind::Moved { old, new, .. } => (Some(*old), Some(*new)),
     };
     match (text(old), text(new)) {
         (Some(old), Some(new)) => registries::is_safe(&old, &new),
@@ -389,7 +394,7 @@ impl fmt::Display for Rule {
             Rule::UnitPolicy(unit) => write!(f, "policy for unit {unit}"),
             Rule::SshKeyPolicy => f.write_str("policy for SSH keys"),
             Rule::Known(what) => write!(f, "known: {what}"),
-            Rule::NoPolicy => f.write_str("no policy speaks of it"),
+            Rule::NoPolicy => f.write_str("no node disruption policy matches"),
             Rule::AtBoot => f.write_str("takes effect at boot"),
             Rule::NewMachinesOnly => f.write_str("for new machines only"),
         }

@@ -1,4 +1,4 @@
-//! The disruption policies that are built in, and those of a cluster (server-and-daemon.md, B11.1).
+//! Node disruption policies: the built-in ones and those of a cluster.
 
 use seaworthy_api::operator::node_disruption_policy::{
     FilePolicyStatus, PolicyAction, PolicyActionStatus, PolicyActionStatusType, PolicyActionType, Service,

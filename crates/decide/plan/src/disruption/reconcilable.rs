@@ -1,4 +1,4 @@
-//! Which differences between two configurations a running node cannot take over (machineconfig.md, 3.14).
+//! Reconcilability: the differences between two configurations that a running node cannot apply.
 //!
 //! The same question is asked before a rendered MachineConfig is targeted and on the node itself. Every difference is
 //! reported, each with all MachineConfigs that cause it.
@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use seaworthy_api::operator::machine_configuration::StorageSection;
-use seaworthy_ignition::diff::{Change, Entry, What, diff};
+use seaworthy_ignition::diff::{Change, ChangeKind, Entry, diff};
 use seaworthy_ignition::{Node, version_of};
 use serde::Serialize;
 
-/// A file that tells the node daemon to skip its checks; it must never come from a configuration.
+/// A file that makes the node daemon skip its checks; it must never come from a configuration.
 const FORCE_FILE: &str = "/run/machine-config-daemon-force";
 /// The only user that a running node changes.
 const CORE: &str = "core";
 /// What of that user it changes.
 const CORE_FIELDS: [&str; 3] = ["name", "passwordHash", "sshAuthorizedKeys"];
 
-/// A configuration, as far as the question goes.
+/// One of the two configurations that are compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct ConfigSide<'a> {
     /// The Ignition config, of spec 3.5.
     pub config: Option<&'a Node<'a>>,
     /// Whether the cryptography is restricted to what FIPS allows.
@@ -29,11 +29,10 @@ pub struct Side<'a> {
 
 /// A MachineConfig that a rendered one was made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// Its name.
+pub struct ConfigSource<'a> {
     pub name: &'a str,
     /// What is in it.
-    pub side: Side<'a>,
+    pub side: ConfigSide<'a>,
 }
 
 /// A difference that running nodes cannot take over.
@@ -69,16 +68,16 @@ impl fmt::Display for Irreconcilable {
 /// Differs: only entries that differ are judged. Upstream judges all users as soon as one differs, and counts the order of
 /// directories, because it compares whole lists; both refuse what changes nothing.
 pub fn irreconcilable(
-    old: Side<'_>,
-    new: Side<'_>,
+    old: ConfigSide<'_>,
+    new: ConfigSide<'_>,
     allowed: &[StorageSection],
-    sources: &[Source<'_>],
+    sources: &[ConfigSource<'_>],
 ) -> Vec<Irreconcilable> {
     let mut found = Vec::new();
     let empty = Node::empty_config("3.5.0");
     let (before, after) = (old.config.unwrap_or(&empty), new.config.unwrap_or(&empty));
     if let Err(problem) = version_of(after) {
-        let has_it = |source: &Source<'_>| source.side.config.is_some_and(|config| version_of(config).is_err());
+        let has_it = |source: &ConfigSource<'_>| source.side.config.is_some_and(|config| version_of(config).is_err());
         found.push(Irreconcilable {
             section: "ignition.version",
             entry: String::new(),
@@ -90,7 +89,7 @@ pub fn irreconcilable(
     for change in diff(before, after) {
         let Some((section, reason)) = judge(&change, after, allowed) else { continue };
         let culprits = match change.what {
-            What::Removed(_) => Vec::new(),
+            ChangeKind::Removed(_) => Vec::new(),
             _ => names(sources, |source| source.side.config.is_some_and(|config| has_entry(config, &change))),
         };
         found.push(Irreconcilable { section, entry: change.entry.to_string(), reason, culprits });
@@ -107,7 +106,7 @@ pub fn irreconcilable(
         let is_it = |other: &Node<'_>| {
             other.text_of("path") == path && (path == FORCE_FILE || !other.list_of("append").is_empty())
         };
-        let has_it = |source: &Source<'_>| {
+        let has_it = |source: &ConfigSource<'_>| {
             let storage = source.side.config.and_then(|config| config.get("storage"));
             storage.is_some_and(|storage| storage.list_of("files").iter().any(is_it))
         };
@@ -155,7 +154,7 @@ fn judge(change: &Change<'_>, new: &Node<'_>, allowed: &[StorageSection]) -> Opt
     };
     // What has moved left one list and entered another.
     let lists = match change.what {
-        What::Moved { from, to, .. } => [from, to],
+        ChangeKind::Moved { from, to, .. } => [from, to],
         _ => [change.list, change.list],
     };
     let is_in = |list: &str| lists.contains(&list);
@@ -181,8 +180,8 @@ fn judge(change: &Change<'_>, new: &Node<'_>, allowed: &[StorageSection]) -> Opt
 
 fn user(change: &Change<'_>) -> Option<String> {
     let user = match change.what {
-        What::Added(user) | What::Changed { new: user, .. } | What::Moved { new: user, .. } => user,
-        What::Removed(_) => return None,
+        ChangeKind::Added(user) | ChangeKind::Changed { new: user, .. } | ChangeKind::Moved { new: user, .. } => user,
+        ChangeKind::Removed(_) => return None,
     };
     let name = user.text_of("name");
     let wrong = |what: &str| Some(format!("invalid passwd change(s): ignition passwd user section contains {what}"));
@@ -222,7 +221,7 @@ fn has_entry(config: &Node<'_>, change: &Change<'_>) -> bool {
     }
 }
 
-fn names(sources: &[Source<'_>], is_culprit: impl Fn(&Source<'_>) -> bool) -> Vec<String> {
+fn names(sources: &[ConfigSource<'_>], is_culprit: impl Fn(&ConfigSource<'_>) -> bool) -> Vec<String> {
     sources.iter().filter(|source| is_culprit(source)).map(|source| source.name.to_owned()).collect()
 }
 
@@ -235,7 +234,7 @@ mod tests {
 
     fn found(old: &Value, new: &Value, allowed: &[StorageSection]) -> Vec<Irreconcilable> {
         let (old, new) = (Node::from_json(old), Node::from_json(new));
-        let side = |config| Side { config: Some(config), is_fips: false };
+        let side = |config| ConfigSide { config: Some(config), is_fips: false };
         irreconcilable(side(&old), side(&new), allowed, &[])
     }
 
@@ -287,8 +286,8 @@ mod tests {
     #[test]
     fn the_restriction_to_fips_stays_as_it_is() {
         for (old, new) in [(true, false), (false, true)] {
-            let side = |is_fips| Side { config: None, is_fips };
-            let source = Source { name: "50-fips", side: side(true) };
+            let side = |is_fips| ConfigSide { config: None, is_fips };
+            let source = ConfigSource { name: "50-fips", side: side(true) };
             let found = irreconcilable(side(old), side(new), &[], &[source]);
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].culprits, if new { vec!["50-fips".to_owned()] } else { Vec::new() });
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_culprit_of_every_difference_is_named_and_nobody_else() {
+    fn every_culprit_of_every_difference_is_named_and_no_other() {
         let dirs = |paths: &[&str]| {
             let list: Vec<Value> = paths.iter().map(|path| json!({"path": path})).collect();
             config(json!({"storage": {"directories": list}}))
@@ -363,14 +362,14 @@ mod tests {
         let [old, new] = [dirs(&["/base", "/gone"]), dirs(&["/base", "/one", "/two"])];
         let inputs = [("00-worker", dirs(&["/base"])), ("50-a", dirs(&["/one"])), ("60-b", dirs(&["/one", "/two"]))];
         let trees: Vec<Node<'_>> = inputs.iter().map(|(_, json)| Node::from_json(json)).collect();
-        let side = |config| Side { config: Some(config), is_fips: false };
-        let sources: Vec<Source<'_>> =
-            inputs.iter().zip(&trees).map(|((name, _), tree)| Source { name, side: side(tree) }).collect();
+        let side = |config| ConfigSide { config: Some(config), is_fips: false };
+        let sources: Vec<ConfigSource<'_>> =
+            inputs.iter().zip(&trees).map(|((name, _), tree)| ConfigSource { name, side: side(tree) }).collect();
         let (old, new) = (Node::from_json(&old), Node::from_json(&new));
         let found = irreconcilable(side(&old), side(&new), &[], &sources);
-        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
-            said,
+            reported,
             [
                 "ignition directories section contains changes (directory /gone); no MachineConfig has it any more",
                 "ignition directories section contains changes (directory /one); set by MachineConfigs 50-a, 60-b",

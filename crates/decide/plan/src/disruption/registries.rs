@@ -1,4 +1,4 @@
-//! Whether a change of `registries.conf` can be taken over while pods run (server-and-daemon.md, B12).
+//! Changes of `registries.conf`: whether one can be applied while pods run.
 //!
 //! A change is safe when every image that could be pulled before still comes from the same place, or from a mirror that
 //! is asked by digest only: then it cannot be a different image.

@@ -1,4 +1,4 @@
-//! Which pods of a node have to leave before it is updated, and what keeps them (server-and-daemon.md, B21).
+//! Evictions: the pods of a node that have to leave before it is updated, and what blocks them.
 //!
 //! The rules are those of `kubectl drain --ignore-daemonsets --force --delete-emptydir-data`, which upstream uses; the
 //! last two can be turned off here. Whether a PodDisruptionBudget lets a pod go is worked out from the budget's status,
@@ -18,16 +18,16 @@ use serde::Serialize;
 /// The annotation of a pod that a kubelet runs from a file of its own.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What may be evicted beyond the harmless.
+/// Pods that may be evicted although that loses something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Pods that nobody will start again elsewhere.
+pub struct EvictionRules {
+    /// Pods that no controller will recreate elsewhere.
     pub evicts_unmanaged: bool,
     /// Pods whose local data is lost.
     pub evicts_local_data: bool,
 }
 
-impl Default for Rules {
+impl Default for EvictionRules {
     /// As upstream, which has no choice in the matter.
     fn default() -> Self {
         Self { evicts_unmanaged: true, evicts_local_data: true }
@@ -37,9 +37,7 @@ impl Default for Rules {
 /// A pod or a budget, by namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectName {
-    /// The namespace.
     pub namespace: String,
-    /// The name.
     pub name: String,
     /// The identity: a pod that took the place of another one has the same name and must not be evicted for it.
     #[serde(skip)]
@@ -58,7 +56,6 @@ impl fmt::Display for ObjectName {
 pub enum Blocker {
     /// A PodDisruptionBudget allows no eviction.
     Budget {
-        /// The budget.
         budget: ObjectName,
         /// The pods of the node that it keeps.
         pods: Vec<ObjectName>,
@@ -66,25 +63,13 @@ pub enum Blocker {
         is_final: bool,
     },
     /// Several PodDisruptionBudgets cover the pod, which the API refuses to weigh.
-    SeveralBudgets {
-        /// The pod.
-        pod: ObjectName,
-        /// The budgets.
-        budgets: Vec<ObjectName>,
-    },
+    SeveralBudgets { pod: ObjectName, budgets: Vec<ObjectName> },
     /// Nobody will start the pod again elsewhere.
-    Unmanaged {
-        /// The pod.
-        pod: ObjectName,
-    },
+    Unmanaged { pod: ObjectName },
     /// The pod's local data would be lost.
-    LocalData {
-        /// The pod.
-        pod: ObjectName,
-    },
+    LocalData { pod: ObjectName },
     /// The pod was asked to leave and has not left yet.
     Leaving {
-        /// The pod.
         pod: ObjectName,
         /// When it should be gone.
         due: Time,
@@ -101,11 +86,11 @@ impl fmt::Display for Blocker {
             }
             Blocker::SeveralBudgets { pod, budgets } => {
                 let budgets: Vec<String> = budgets.iter().map(ToString::to_string).collect();
-                write!(f, "pod {pod}, which several PDBs cover ({})", budgets.join(", "))
+                write!(f, "pod {pod}, which several PDBs match ({})", budgets.join(", "))
             }
-            Blocker::Unmanaged { pod } => write!(f, "pod {pod}, which nothing would start again"),
+            Blocker::Unmanaged { pod } => write!(f, "pod {pod}, which no controller would recreate"),
             Blocker::LocalData { pod } => write!(f, "pod {pod}, whose emptyDir data would be lost"),
-            Blocker::Leaving { pod, due } => write!(f, "pod {pod}, which should be gone since {}", due.0),
+            Blocker::Leaving { pod, due } => write!(f, "pod {pod}, which should have terminated at {}", due.0),
         }
     }
 }
@@ -135,28 +120,28 @@ impl Evictions {
     }
 
     /// What keeps a drain from beginning, in one line: without the pods that leave already.
-    pub fn said(&self) -> String {
-        self.said_of(|blocker| !matches!(blocker, Blocker::Leaving { .. }))
+    pub fn summary(&self) -> String {
+        self.summary_of(|blocker| !matches!(blocker, Blocker::Leaving { .. }))
     }
 
     /// The same of certain blockers.
-    pub(crate) fn said_of(&self, is_meant: impl Fn(&Blocker) -> bool) -> String {
-        let said: Vec<String> =
+    pub(crate) fn summary_of(&self, is_meant: impl Fn(&Blocker) -> bool) -> String {
+        let reported: Vec<String> =
             self.blockers.iter().filter(|blocker| is_meant(blocker)).map(ToString::to_string).collect();
-        said.join("; ")
+        reported.join("; ")
     }
 }
 
 /// The PodDisruptionBudgets of a cluster, by namespace.
 #[derive(Debug, Default)]
-pub struct Budgets<'a> {
+pub struct DisruptionBudgets<'a> {
     budgets: BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, Selection)>>,
 }
 
-impl<'a> Budgets<'a> {
+impl<'a> DisruptionBudgets<'a> {
     /// Reads the selectors. One that is not well-formed covers no pod, as for the API.
     pub fn new(budgets: impl IntoIterator<Item = &'a PodDisruptionBudget>) -> Self {
-        let mut all = Budgets::default();
+        let mut all = DisruptionBudgets::default();
         for budget in budgets {
             // A budget without a selector covers nothing; one with an empty selector covers its whole namespace.
             let Some(selector) = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else { continue };
@@ -176,7 +161,7 @@ impl<'a> Budgets<'a> {
 }
 
 /// Sorts the pods of a node by what becomes of them.
-pub fn evictions(pods: &[&Pod], budgets: &Budgets<'_>, rules: Rules) -> Evictions {
+pub fn evictions(pods: &[&Pod], budgets: &DisruptionBudgets<'_>, rules: EvictionRules) -> Evictions {
     let mut found = Evictions::default();
     let mut kept: BTreeMap<ObjectName, (Vec<ObjectName>, bool)> = BTreeMap::new();
     // What a budget allows is used up pod by pod.
@@ -256,7 +241,7 @@ fn may_go(budget: &PodDisruptionBudget, pod: &Pod, left: &mut i32) -> bool {
         let is_healthy = budget.status.as_ref().is_some_and(|status| {
             status.desired_healthy.is_some_and(|desired| desired > 0 && status.current_healthy >= Some(desired))
         });
-        // A pod that serves nobody is not missed: always, or where the others are enough.
+        // An unhealthy pod may be evicted: always, or where the healthy ones are enough.
         if policy == Some("AlwaysAllow") || is_healthy {
             return true;
         }

@@ -1,9 +1,9 @@
-//! What the drain controller does about a node now (server-and-daemon.md, B21).
+//! Drains: what the drain controller does about a node now.
 //!
 //! - The node asks with the annotation `desiredDrain`; the answer is `lastAppliedDrain`, written only when it is true.
 //! - Nothing is cordoned before it is known that the pods can leave.
 //! - A cordon is lifted only if it is ours, which the annotation `seaworthy.dev/cordoned-for` on the node says.
-//! - Everything that is remembered is on objects: a controller that starts anew goes on where the last one stopped.
+//! - All state is on objects: a restarted controller goes on where the last one stopped.
 
 pub mod eviction;
 
@@ -19,69 +19,67 @@ use serde_json::{Value, json};
 use self::eviction::{Blocker, Evictions, ObjectName};
 use crate::duration;
 use crate::fleet::NodeView;
-use crate::sentence::shorten;
+use crate::truncation::truncate;
 
-/// How long one attempt to evict a pod may take.
-pub const ATTEMPT: SignedDuration = SignedDuration::from_secs(90);
-/// When to try again.
-pub const RETRY: SignedDuration = SignedDuration::from_mins(1);
-/// When to try again once it has failed for [`LONG`]: whatever is in the way will not be gone in a minute.
-pub const SLOW_RETRY: SignedDuration = SignedDuration::from_mins(5);
-/// After that long, tries become rarer.
-pub const LONG: SignedDuration = SignedDuration::from_mins(10);
-/// How long a pod that should be gone may still be there before it is said to be in the way.
-pub const OVERDUE: SignedDuration = SignedDuration::from_mins(1);
-/// How long what is said to be in the way may be.
-const LONGEST: usize = 16 << 10;
-/// After that long somebody is told.
-pub const ALARM: SignedDuration = SignedDuration::from_hours(1);
+/// How long the API server has to answer.
+pub const EVICTION_TIMEOUT: SignedDuration = SignedDuration::from_secs(90);
+/// The time between two attempts.
+pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
+/// The time between two attempts after [`SLOW_RETRY_DELAY`]: the blocker is not likely to be gone in a minute.
+pub const SLOW_RETRY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
+/// How long a drain takes before attempts become rarer.
+pub const SLOW_RETRY_DELAY: SignedDuration = SignedDuration::from_mins(10);
+/// How long after its deadline a terminating pod is reported as a blocker.
+pub const OVERDUE_DELAY: SignedDuration = SignedDuration::from_mins(1);
+/// The size of the text about blockers.
+const MAX_BLOCKER_BYTES: usize = 16 << 10;
+/// How long a drain takes before the metric for it is raised.
+pub const ALARM_DELAY: SignedDuration = SignedDuration::from_hours(1);
 
-/// What a node asks for.
+/// What a node requests with its annotation `desiredDrain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// The pods shall leave.
+pub enum DrainRequest {
+    /// The pods have to leave.
     Drain,
     /// The node takes pods again.
     Uncordon,
 }
 
-/// A wish that cannot be understood.
+/// A drain request that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Node {node}: annotation {} is {found:?}; accepted are drain-<config> and uncordon-<config>",
     annotation::DESIRED_DRAIN
 )]
-pub struct UnknownWish {
-    /// The node.
+pub struct InvalidDrainRequest {
     pub node: String,
     /// What was found.
     pub found: String,
 }
 
-/// The wish of a node that is not fulfilled yet.
-pub fn wish(node: &NodeView<'_>) -> Result<Option<Wish>, UnknownWish> {
+/// The request of a node that is not completed yet.
+pub fn request(node: &NodeView<'_>) -> Result<Option<DrainRequest>, InvalidDrainRequest> {
     let Some(text) = node.desired_drain.filter(|text| !text.is_empty()) else { return Ok(None) };
     let is_answered = node.last_applied_drain == Some(text);
     match text.split_once('-').map(|(verb, _)| verb) {
-        // A node that was given its old order back while its pods left asks for what was its last wish before, and was
-        // cordoned since.
-        Some("uncordon") if !is_answered || node.cordoned_for.is_some() => Ok(Some(Wish::Uncordon)),
+        // A node that was given its old order again during a drain repeats the last request before it, and was cordoned
+        // since.
+        Some("uncordon") if !is_answered || node.cordoned_for.is_some() => Ok(Some(DrainRequest::Uncordon)),
         _ if is_answered => Ok(None),
-        Some("drain") => Ok(Some(Wish::Drain)),
-        _ => Err(UnknownWish { node: node.name.to_owned(), found: text.to_owned() }),
+        Some("drain") => Ok(Some(DrainRequest::Drain)),
+        _ => Err(InvalidDrainRequest { node: node.name.to_owned(), found: text.to_owned() }),
     }
 }
 
 /// Everything that the decision may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The node.
     pub node: &'a NodeView<'a>,
     /// What becomes of its pods.
     pub evictions: &'a Evictions,
-    /// Since when the wish is not fulfilled, as its MachineConfigNode has it: the time of the condition `Drained`.
+    /// Since when the request is not completed, as its MachineConfigNode has it: the time of the condition `Drained`.
     pub since: Option<Timestamp>,
-    /// When the drain last got on: a pod was let go, or the node was cordoned; `None` where that is too new to be told.
+    /// When the drain last made progress: a pod was evicted, or the node was cordoned; `None` where that is not known yet.
     pub moved: Option<Timestamp>,
     /// The time.
     pub now: Timestamp,
@@ -89,14 +87,13 @@ pub struct Inputs<'a> {
 
 /// Where a drain is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum DrainProgress {
     /// The node wants nothing.
     Idle,
     /// It cannot begin: the pods could not leave.
     Blocked,
     /// The node was, or is being, taken out of scheduling, and its pods leave.
     Draining,
-    /// It is done.
     Done,
 }
 
@@ -104,16 +101,16 @@ pub enum Progress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Where the drain is.
-    pub progress: Progress,
+    pub progress: DrainProgress,
     /// Whether it takes so long that the metric for it is raised.
     pub is_alarming: bool,
-    /// What is in the way, for people, where waiting alone does not help. The same words as long as it is the same.
-    pub hindrance: Option<String>,
+    /// What blocks the drain, for people, where waiting alone does not help. The text changes with the blockers only.
+    pub blocker: Option<String>,
 }
 
 impl Report {
-    fn new(progress: Progress) -> Self {
-        Self { progress, is_alarming: false, hindrance: None }
+    fn new(progress: DrainProgress) -> Self {
+        Self { progress, is_alarming: false, blocker: None }
     }
 }
 
@@ -122,14 +119,14 @@ fn decided(report: Report, stage: Stage<'static>) -> Decision<'static, Report> {
 }
 
 /// Decides about a node.
-pub fn decide(inputs: &Inputs<'_>) -> Result<Decision<'static, Report>, UnknownWish> {
+pub fn decide(inputs: &Inputs<'_>) -> Result<Decision<'static, Report>, InvalidDrainRequest> {
     let node = inputs.node;
-    let Some((wish, text)) = wish(node)?.zip(node.desired_drain) else {
-        return Ok(Decision::nothing(Report::new(Progress::Idle)));
+    let Some((request, text)) = request(node)?.zip(node.desired_drain) else {
+        return Ok(Decision::nothing(Report::new(DrainProgress::Idle)));
     };
-    Ok(match wish {
-        Wish::Uncordon => uncordon(node, text),
-        Wish::Drain => drain(inputs, text),
+    Ok(match request {
+        DrainRequest::Uncordon => uncordon(node, text),
+        DrainRequest::Drain => drain(inputs, text),
     })
 }
 
@@ -148,20 +145,20 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, Report> {
     }
     patch["metadata"] = json!({ "annotations": annotations });
     changes.insert(0, Change::patch(node.object_ref(), patch));
-    decided(Report::new(Progress::Done), Stage::sequence(Purpose::Write, changes))
+    decided(Report::new(DrainProgress::Done), Stage::sequence(Purpose::Write, changes))
 }
 
-/// What is in the way of a drain. In the middle of one that goes well, a budget allows nothing until those who left run
-/// elsewhere, and pods take their time to end: that is not in the way until it takes too long.
-fn hindrance(inputs: &Inputs<'_>) -> Option<String> {
-    let gets_on = inputs.moved.is_none_or(|moved| inputs.now.duration_since(moved) < LONG);
+/// What blocks a drain. During one that makes progress, a budget allows nothing until evicted pods run elsewhere, and pods
+/// need time to terminate: that is no blocker until it takes too long.
+fn blocker(inputs: &Inputs<'_>) -> Option<String> {
+    let gets_on = inputs.moved.is_none_or(|moved| inputs.now.duration_since(moved) < SLOW_RETRY_DELAY);
     let is_under_way = inputs.node.is_unschedulable && gets_on;
-    let said = inputs.evictions.said_of(|blocker| match blocker {
-        Blocker::Leaving { due, .. } => inputs.now.duration_since(due.0) >= OVERDUE,
+    let reported = inputs.evictions.summary_of(|blocker| match blocker {
+        Blocker::Leaving { due, .. } => inputs.now.duration_since(due.0) >= OVERDUE_DELAY,
         Blocker::Budget { is_final: false, .. } => !is_under_way,
         _ => true,
     });
-    (!said.is_empty()).then(|| shorten(&said, LONGEST).into_owned())
+    (!reported.is_empty()).then(|| truncate(&reported, MAX_BLOCKER_BYTES).into_owned())
 }
 
 fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
@@ -170,26 +167,26 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
     if node.is_unschedulable && evictions.is_drained() {
         let patch = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): text}}});
         let change = Change::patch(node.object_ref(), patch);
-        return decided(Report::new(Progress::Done), Stage::sequence(Purpose::Write, [change]));
+        return decided(Report::new(DrainProgress::Done), Stage::sequence(Purpose::Write, [change]));
     }
-    let retry = if lasts > LONG { SLOW_RETRY } else { RETRY };
-    let (is_alarming, hindrance) = (lasts >= ALARM, hindrance(inputs));
+    let retry = if lasts > SLOW_RETRY_DELAY { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };
+    let (is_alarming, blocker) = (lasts >= ALARM_DELAY, blocker(inputs));
     let (mut changes, mut evicted) = (Vec::new(), Vec::new());
     if is_alarming {
         // The same words every time, so that it is one event.
-        let limit = duration::short(ALARM.as_secs());
-        let what = hindrance.as_deref().unwrap_or("its pods are still leaving");
+        let limit = duration::short(ALARM_DELAY.as_secs());
+        let what = blocker.as_deref().unwrap_or("its pods are still leaving");
         let message = format!("The node could not be drained for over {limit}: {what}");
         changes.push(emit(node, true, NodeEvent::DrainFailed, message));
     }
-    // Once: what is in the way stands in the MachineConfigNode from then on, and is tried again often.
-    if let Some(hindrance) = hindrance.as_deref().filter(|said| node.drain_blocked() != Some(said)) {
-        let message = format!("The node cannot be drained: {hindrance}");
+    // Once: the MachineConfigNode has the blocker from then on, and attempts are repeated often.
+    if let Some(blocker) = blocker.as_deref().filter(|reported| node.drain_blocked() != Some(reported)) {
+        let message = format!("The node cannot be drained: {blocker}");
         changes.push(emit(node, true, NodeEvent::DrainBlocked, message));
     }
     let progress = if !node.is_unschedulable && !evictions.is_feasible() {
         // A cordon that did not empty the node only takes room from others.
-        Progress::Blocked
+        DrainProgress::Blocked
     } else if !node.is_unschedulable {
         // Evictions follow in the next decision, on a node that is known to take no new pods.
         // Differs: the last answer is taken back, because it is true no longer: a node that goes back to the order before asks
@@ -201,14 +198,14 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
         changes.push(Change::patch(node.object_ref(), patch));
         changes.push(emit(node, false, NodeEvent::Cordon, "The node takes no new pods".to_owned()));
-        Progress::Draining
+        DrainProgress::Draining
     } else {
         evicted.extend(evictions.evict.iter().map(|pod| Change::evict(reference(pod))));
-        Progress::Draining
+        DrainProgress::Draining
     };
     // A pod that cannot go keeps no other from going.
     let stages = vec![Stage::sequence(Purpose::Write, changes), Stage::each(Purpose::Evict, evicted)];
-    Decision { stages, report: Report { progress, is_alarming, hindrance }, recheck: Duration::try_from(retry).ok() }
+    Decision { stages, report: Report { progress, is_alarming, blocker }, recheck: Duration::try_from(retry).ok() }
 }
 
 fn reference(pod: &ObjectName) -> ObjectRef {

@@ -1,8 +1,8 @@
-//! Which pool a node belongs to (machineconfig.md, 4.1).
+//! Membership: the pool that a node belongs to.
 //!
-//! - The selectors of all pools are checked once, then every node is asked about.
-//! - A node has at most one pool that it takes its configuration from; `worker` may stand behind a custom pool, and
-//!   behind `master`.
+//! - The selectors of all pools are parsed once and matched against every node.
+//! - A node takes its configuration from at most one pool, its primary one; `worker` may be the secondary pool of a node of a
+//!   custom pool or of `master`.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::rollout::waiting::Reason;
 /// The value of the label [`label::OS`] for nodes that nothing here can configure.
 const WINDOWS: &str = "windows";
 
-/// The pools of a cluster, ready to be asked about nodes.
+/// The parsed node selectors of all pools of a cluster.
 #[derive(Debug)]
-pub struct Pools<'a> {
+pub struct PoolSelectors<'a> {
     pools: Vec<(PoolView<'a>, Selection)>,
     /// The pools whose selector cannot be used, with the mistake.
-    pub broken: Vec<(&'a str, SelectionError)>,
+    pub invalid: Vec<(&'a str, SelectionError)>,
     /// The pools whose selector names no label. Kubernetes would take it for "all nodes".
     pub selecting_all: Vec<&'a str>,
 }
@@ -29,20 +29,20 @@ pub struct Pools<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership<'a> {
     /// No pool selects it.
-    Nowhere,
-    /// Its operating system is none of ours.
-    Foreign,
+    NoPool,
+    /// No pool configures its operating system.
+    UnsupportedOs,
     /// The pool that it takes its configuration from.
     In {
         /// That pool.
         primary: &'a str,
-        /// The pool that stands behind it; it wants to know of the node's changes too.
-        behind: Option<&'a str>,
-        /// A custom pool that selects it in vain, because it is a control-plane node.
-        in_vain: Option<&'a str>,
+        /// The pool that selects it as well; changes of the node affect it too.
+        secondary: Option<&'a str>,
+        /// A custom pool that selects it and is ignored, because it is a control-plane node.
+        ignored: Option<&'a str>,
     },
     /// Several custom pools select it, so it belongs to none; in the order of their names.
-    Torn(Vec<&'a str>),
+    Conflict(Vec<&'a str>),
 }
 
 impl<'a> Membership<'a> {
@@ -54,43 +54,42 @@ impl<'a> Membership<'a> {
         }
     }
 
-    /// The pools that have to look again when the node changes. Those that argue about it are among them, so that each
-    /// can say so.
-    pub fn concerned(&self) -> Vec<&'a str> {
+    /// The pools that a change of the node affects. Conflicting pools are among them, so that each can report the conflict.
+    pub fn affected_pools(&self) -> Vec<&'a str> {
         match self {
-            Membership::Nowhere | Membership::Foreign => Vec::new(),
-            Membership::In { primary, behind, .. } => [Some(*primary), *behind].into_iter().flatten().collect(),
-            Membership::Torn(pools) => pools.clone(),
+            Membership::NoPool | Membership::UnsupportedOs => Vec::new(),
+            Membership::In { primary, secondary, .. } => [Some(*primary), *secondary].into_iter().flatten().collect(),
+            Membership::Conflict(pools) => pools.clone(),
         }
     }
 
     /// Why the node moves with no pool, where that is so.
     pub fn reason(&self) -> Option<Reason> {
         match self {
-            Membership::Nowhere => Some(Reason::NotInPool),
-            Membership::Foreign => Some(Reason::OtherSystem),
+            Membership::NoPool => Some(Reason::NotInPool),
+            Membership::UnsupportedOs => Some(Reason::UnsupportedOs),
             Membership::In { .. } => None,
-            Membership::Torn(pools) => {
+            Membership::Conflict(pools) => {
                 Some(Reason::SeveralPools { pools: pools.iter().map(|name| (*name).to_owned()).collect() })
             }
         }
     }
 }
 
-impl<'a> Pools<'a> {
+impl<'a> PoolSelectors<'a> {
     /// Checks the selectors of pools.
     ///
     /// Differs: upstream fails the look-up of every node when one pool's selector is wrong, because it meets it on the
     /// way; here that pool has no nodes and says so, and the others go on.
     pub fn new(pools: impl IntoIterator<Item = PoolView<'a>>) -> Self {
-        let mut all = Pools { pools: Vec::new(), broken: Vec::new(), selecting_all: Vec::new() };
+        let mut all = PoolSelectors { pools: Vec::new(), invalid: Vec::new(), selecting_all: Vec::new() };
         for pool in pools {
             // A pool without a selector has no nodes.
             let Some(selector) = pool.node_selector() else { continue };
             match Selection::of(selector) {
                 Ok(selection) if selection.is_empty() => all.selecting_all.push(pool.name),
                 Ok(selection) => all.pools.push((pool, selection)),
-                Err(error) => all.broken.push((pool.name, error)),
+                Err(error) => all.invalid.push((pool.name, error)),
             }
         }
         all.pools.sort_by_key(|(pool, _)| pool.name);
@@ -106,7 +105,7 @@ impl<'a> Pools<'a> {
     pub fn of_labels<'l>(&self, labels: impl Into<Pairs<'l>>) -> Membership<'a> {
         let labels = labels.into();
         if labels.get(label::OS.as_str()) == Some(WINDOWS) {
-            return Membership::Foreign;
+            return Membership::UnsupportedOs;
         }
         let (mut is_master, mut is_worker, mut custom) = (false, false, Vec::new());
         for (pool, selection) in &self.pools {
@@ -120,12 +119,12 @@ impl<'a> Pools<'a> {
         }
         let worker = is_worker.then_some(WORKER);
         match (is_master, custom.as_slice()) {
-            (_, [_, _, ..]) => Membership::Torn(custom),
-            (true, []) => Membership::In { primary: MASTER, behind: worker, in_vain: None },
-            (true, [name]) => Membership::In { primary: MASTER, behind: worker, in_vain: Some(name) },
-            (false, [name]) => Membership::In { primary: name, behind: worker, in_vain: None },
-            (false, []) if is_worker => Membership::In { primary: WORKER, behind: None, in_vain: None },
-            (false, []) => Membership::Nowhere,
+            (_, [_, _, ..]) => Membership::Conflict(custom),
+            (true, []) => Membership::In { primary: MASTER, secondary: worker, ignored: None },
+            (true, [name]) => Membership::In { primary: MASTER, secondary: worker, ignored: Some(name) },
+            (false, [name]) => Membership::In { primary: name, secondary: worker, ignored: None },
+            (false, []) if is_worker => Membership::In { primary: WORKER, secondary: None, ignored: None },
+            (false, []) => Membership::NoPool,
         }
     }
 

@@ -3,7 +3,7 @@
 //! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a look at each of their annotations and no
 //! copy. What a decision may know of an object is what its view has.
 
-pub mod custom_boot;
+pub mod first_boot;
 pub mod membership;
 mod state;
 
@@ -40,7 +40,6 @@ pub struct Target<'a> {
 /// A pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolView<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The whole object.
     pub object: &'a MachineConfigPool,
@@ -91,33 +90,28 @@ impl<'a> PoolView<'a> {
     }
 }
 
-/// Why a node cannot be relied on.
+/// Why a node is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ailment<'a> {
+pub enum UnreadyReason<'a> {
     /// A condition is not as it should be.
     Condition {
-        /// Its type.
         type_: &'a str,
-        /// Its status.
         status: &'a str,
         /// Since when.
         since: Option<Timestamp>,
     },
-    /// The node takes no pods, and nobody says that it was us.
+    /// The node takes no pods, and it was not cordoned by the drain controller.
     Cordoned,
     /// The node takes no pods because it is drained for an update.
     CordonedForUpdate,
 }
 
-/// What a node shows of itself: a Node of the API does, and whatever keeps less of one.
-pub trait Observed {
+/// The parts of a Node that a view reads: implemented by Node and by smaller copies of it.
+pub trait NodeObject {
     /// Its metadata, but for labels and annotations.
     fn metadata(&self) -> &ObjectMeta;
-    /// Its labels.
     fn labels(&self) -> Pairs<'_>;
-    /// Its annotations.
     fn annotations(&self) -> Pairs<'_>;
-    /// Its taints.
     fn taints(&self) -> &[Taint];
     /// Whether it takes no pods.
     fn is_unschedulable(&self) -> bool;
@@ -125,7 +119,7 @@ pub trait Observed {
     fn conditions(&self) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)>;
 }
 
-impl Observed for Node {
+impl NodeObject for Node {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -155,7 +149,7 @@ impl Observed for Node {
     }
 }
 
-impl<N: Observed> Observed for Arc<N> {
+impl<N: NodeObject> NodeObject for Arc<N> {
     fn metadata(&self) -> &ObjectMeta {
         (**self).metadata()
     }
@@ -184,15 +178,12 @@ impl<N: Observed> Observed for Arc<N> {
 /// A node.
 #[derive(Clone, Debug)]
 pub struct NodeView<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Its unique identity; empty in manifests.
     pub uid: &'a str,
     /// The version that was seen, as precondition of a change.
     pub resource_version: Option<&'a str>,
-    /// Its labels.
     pub labels: Pairs<'a>,
-    /// Its taints.
     pub taints: &'a [Taint],
     /// When it was made.
     pub created: Option<Timestamp>,
@@ -212,7 +203,7 @@ pub struct NodeView<'a> {
     pub first_pivot_config: Option<&'a str>,
     /// Whether it got the labels of its custom pool.
     pub has_pool_labels: bool,
-    /// How many control-plane nodes it was told the cluster has.
+    /// The control-plane topology that was written on it.
     pub control_plane_topology: Option<&'a str>,
     /// What its daemon asks the drain controller for.
     pub desired_drain: Option<&'a str>,
@@ -221,16 +212,17 @@ pub struct NodeView<'a> {
     /// The drain for which we took it out of scheduling.
     pub cordoned_for: Option<&'a str>,
     /// When it was given its order, and what it ran then.
-    pub ordered: Option<&'a str>,
-    /// Why it is to be given no new configuration, where somebody asks for that.
+    pub last_order: Option<&'a str>,
+    /// Why it gets no new configuration, where an annotation asks for that.
     pub paused: Option<&'a str>,
     /// Whether it is about to reboot.
     pub is_rebooting: bool,
     /// Whether it takes no pods.
     pub is_unschedulable: bool,
     /// Why it cannot be relied on; the first of several causes.
-    pub ailment: Option<Ailment<'a>>,
-    /// Its MachineConfigNode, if it has one. A view that was made without looking for one is no ground to tell anything.
+    pub unready_reason: Option<UnreadyReason<'a>>,
+    /// Its MachineConfigNode, if it has one. A view that was made without looking for one must not be
+    /// reported on.
     pub progress: Option<&'a MachineConfigNode>,
 }
 
@@ -245,7 +237,7 @@ impl<'a> NodeView<'a> {
     }
 
     /// A view of a node, with what its MachineConfigNode adds.
-    pub fn of(object: &'a impl Observed, progress: Option<&'a MachineConfigNode>) -> Self {
+    pub fn of(object: &'a impl NodeObject, progress: Option<&'a MachineConfigNode>) -> Self {
         let metadata = object.metadata();
         let annotations = object.annotations();
         let annotation = |key: Annotation| annotations.get(key.as_str());
@@ -270,14 +262,15 @@ impl<'a> NodeView<'a> {
             desired_drain: annotation(node::DESIRED_DRAIN),
             last_applied_drain: annotation(node::LAST_APPLIED_DRAIN),
             cordoned_for,
-            ordered: annotation(seaworthy::annotation::ORDERED),
+            last_order: annotation(seaworthy::annotation::LAST_ORDER)
+                .or_else(|| annotation(seaworthy::annotation::FORMER_LAST_ORDER)),
             paused: annotation(seaworthy::annotation::PAUSED),
             is_rebooting: annotation(node::POST_CONFIG_ACTION) == Some(State::Rebooting.as_str()),
             is_unschedulable,
-            ailment: ailment(object).or(match (is_unschedulable, cordoned_for) {
+            unready_reason: unready_reason(object).or(match (is_unschedulable, cordoned_for) {
                 (false, _) => None,
-                (true, None) => Some(Ailment::Cordoned),
-                (true, Some(_)) => Some(Ailment::CordonedForUpdate),
+                (true, None) => Some(UnreadyReason::Cordoned),
+                (true, Some(_)) => Some(UnreadyReason::CordonedForUpdate),
             }),
             progress,
         }
@@ -320,9 +313,9 @@ impl<'a> NodeView<'a> {
 /// Conditions that a node must have a certain status of, if it has them at all.
 const CONDITIONS: [(&str, &str); 3] = [("Ready", "True"), ("DiskPressure", "False"), ("NetworkUnavailable", "False")];
 
-fn ailment(node: &impl Observed) -> Option<Ailment<'_>> {
+fn unready_reason(node: &impl NodeObject) -> Option<UnreadyReason<'_>> {
     node.conditions().find_map(|(type_, status, since)| {
         let (_, wanted) = CONDITIONS.iter().find(|(known, _)| *known == type_)?;
-        (status != *wanted).then_some(Ailment::Condition { type_, status, since })
+        (status != *wanted).then_some(UnreadyReason::Condition { type_, status, since })
     })
 }

@@ -1,4 +1,4 @@
-//! Where a node stands: with itself, and towards a target (machineconfig.md, 4.3).
+//! State of a node: by itself, and relative to a target.
 //!
 //! Compat: machine-config-operator `pkg/controller/common/layered_node_state.go`.
 
@@ -9,7 +9,7 @@ use crate::fleet::{NodeView, Target};
 impl NodeView<'_> {
     /// Whether Kubernetes can rely on it.
     pub fn is_ready(&self) -> bool {
-        self.ailment.is_none()
+        self.unready_reason.is_none()
     }
 
     /// Whether it runs the configuration and the image that it should.
@@ -27,20 +27,19 @@ impl NodeView<'_> {
         self.current_config != self.desired_config && self.is_degraded()
     }
 
-    /// Whether its daemon does not know what it runs: a machine that was there before, and that nobody has taken in. It is
-    /// given nothing, for it would do that at once when it is taken in, whatever the budget is then and whoever has paused the
-    /// pool.
-    pub fn is_strange(&self) -> bool {
+    /// Whether its daemon does not know what it runs: an existing machine that was not adopted. It is given no order, because
+    /// it would carry it out as soon as it is adopted, whatever the budget is then and even if the pool is paused.
+    pub fn is_unadopted(&self) -> bool {
         self.is_degraded() && self.current_config.is_none_or(str::is_empty)
     }
 
     /// Whether it counts against the budget by itself: not reliable, or on its way. One that failed on its way and still
-    /// runs pods does not, nor one that was not taken in.
+    /// runs pods does not, nor one that was not adopted.
     pub fn is_unavailable(&self) -> bool {
-        !self.is_ready() || !(self.is_done() || self.is_failing() || self.is_strange())
+        !self.is_ready() || !(self.is_done() || self.is_failing() || self.is_unadopted())
     }
 
-    /// Whether it was told to run the target.
+    /// Whether it has the order to run the target.
     pub fn is_targeted(&self, target: Target<'_>) -> bool {
         self.desired_config == Some(target.config) && self.desired_image == target.image
     }
@@ -50,37 +49,36 @@ impl NodeView<'_> {
         self.is_done() && self.is_targeted(target)
     }
 
-    /// Whether what it runs is the target, whatever it was told since.
+    /// Whether what it runs is the target, whatever its order is.
     pub fn runs(&self, target: Target<'_>) -> bool {
         self.current_config == Some(target.config) && self.current_image == target.image
     }
 
-    /// Whether an earlier target broke it: it failed on the way to something that nobody wants any more, or with it.
+    /// Whether an earlier target broke it: it failed on the way to a target that is obsolete, or with it.
     ///
     /// Differs: upstream lets a node that failed with what it runs wait for the budget that it holds itself, because it
     /// counts such a node as away and asks for no more.
     pub fn is_broken(&self, target: Target<'_>) -> bool {
-        self.is_degraded() && !self.is_targeted(target) && !self.is_strange()
+        self.is_degraded() && !self.is_targeted(target) && !self.is_unadopted()
     }
 
-    /// Whether it was told to run something that nobody wants any more, and has not begun: it may be told otherwise at no
-    /// cost, because it counts as away already.
+    /// Whether its order is obsolete and it has not begun: another order costs nothing, because it uses the budget already.
     pub fn is_recallable(&self, target: Target<'_>) -> bool {
-        let has_begun = self.has_answered() && !self.waits_for_its_pods();
+        let has_begun = self.has_answered() && !self.is_waiting_for_drain();
         self.desired_config.is_some() && !has_begun && !self.is_targeted(target)
     }
 
     /// Whether its daemon has asked for its pods to leave for this order, and they have not: until then it changes nothing.
-    /// That may be for ever, where a budget does not let them go.
-    fn waits_for_its_pods(&self) -> bool {
-        let drained = self.desired_drain.and_then(|wish| wish.strip_prefix("drain-"));
+    /// That may take indefinitely, where a PodDisruptionBudget blocks the drain.
+    fn is_waiting_for_drain(&self) -> bool {
+        let drained = self.desired_drain.and_then(|request| request.strip_prefix("drain-"));
         self.is_under_way()
             && drained.is_some()
             && drained == self.desired_config
             && self.desired_drain != self.last_applied_drain
     }
 
-    /// Whether its daemon has said anything since it was given its order: one that has not still calls itself done.
+    /// Whether its daemon has reported anything since it was given its order: one that has not still reports `Done`.
     pub fn has_answered(&self) -> bool {
         (self.has_config() && self.has_image()) || self.state != Some(State::Done)
     }
@@ -89,11 +87,11 @@ impl NodeView<'_> {
     ///
     /// Differs: upstream subtracts a node that fails on the target and is not ready twice, because it counts the two sets
     /// one after the other.
-    pub fn is_away(&self, target: Target<'_>) -> bool {
+    pub fn uses_budget(&self, target: Target<'_>) -> bool {
         self.is_unavailable() || (self.is_failing() && self.is_targeted(target))
     }
 
-    /// Whether a node daemon has ever said anything about it.
+    /// Whether a node daemon has ever reported on it.
     pub fn has_daemon(&self) -> bool {
         self.current_config.is_some_and(|current| !current.is_empty()) || self.state.is_some()
     }

@@ -1,9 +1,9 @@
-//! Pools that target a rendered MachineConfig whatever their MachineConfigs say: what `seaworthy rollout undo` leaves behind.
+//! Pins: a pool that targets one rendered MachineConfig whatever its MachineConfigs are, as `seaworthy rollout undo` sets it.
 //!
 //! - The pin is an annotation with a name. While it is there, the pool is not rendered: it targets that name.
 //! - Taking it away is all it takes to follow the MachineConfigs again.
 //! - Only a rendered MachineConfig of the same pool is accepted; with any other the pool keeps the target that it has and says
-//!   why, because to fall back on the MachineConfigs would roll out what somebody has just undone.
+//!   why, because to fall back on the MachineConfigs would roll out what a user has just undone.
 
 use std::fmt;
 
@@ -20,32 +20,32 @@ pub enum Pin<'a> {
     /// It targets this one.
     To(&'a MachineConfig),
     /// It is pinned to something that it cannot target.
-    Unusable(Unusable<'a>),
+    Invalid(PinError<'a>),
 }
 
 /// Why a pool cannot target what it is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unusable<'a> {
+pub struct PinError<'a> {
     /// The name that was found.
     pub name: &'a str,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub fault: PinFault,
 }
 
 /// What is wrong with the name of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum PinFault {
     /// There is no such MachineConfig, or it is being deleted and nothing holds it.
-    Gone,
+    NotFound,
     /// It is not the result of rendering, or of another pool.
     NotOfPool,
 }
 
-impl fmt::Display for Unusable<'_> {
+impl fmt::Display for PinError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.fault {
-            Fault::Gone => "there is no such MachineConfig",
-            Fault::NotOfPool => "which is not a rendered MachineConfig of this pool",
+            PinFault::NotFound => "MachineConfig not found",
+            PinFault::NotOfPool => "not a rendered MachineConfig of this pool",
         };
         write!(
             f,
@@ -67,9 +67,9 @@ pub fn of<'a>(pool: &'a MachineConfigPool, find: impl FnOnce(&str) -> Option<&'a
     // What is pinned is in use, so what was deleted and is held stays as long as the pin.
     let stays = |found: &&MachineConfig| found.metadata.deletion_timestamp.is_none() || IN_USE.is_on(&found.metadata);
     match find(name).filter(stays) {
-        None => Pin::Unusable(Unusable { name, fault: Fault::Gone }),
+        None => Pin::Invalid(PinError { name, fault: PinFault::NotFound }),
         Some(found) if is_of_pool(found, pool) => Pin::To(found),
-        Some(_) => Pin::Unusable(Unusable { name, fault: Fault::NotOfPool }),
+        Some(_) => Pin::Invalid(PinError { name, fault: PinFault::NotOfPool }),
     }
 }
 
@@ -131,20 +131,20 @@ mod tests {
     #[test]
     fn pin_to_what_the_pool_cannot_target_says_why() {
         let fault = |pin: &Pin<'_>| match pin {
-            Pin::Unusable(unusable) => Some(unusable.fault),
+            Pin::Invalid(unusable) => Some(unusable.fault),
             _ => None,
         };
         let pinned = pool(Some("rendered-worker-a"));
-        assert_eq!(fault(&of(&pinned, |_| None)), Some(Fault::Gone));
+        assert_eq!(fault(&of(&pinned, |_| None)), Some(PinFault::NotFound));
         let other = rendered("rendered-worker-a", "infra");
-        assert_eq!(fault(&of(&pinned, |_| Some(&other))), Some(Fault::NotOfPool));
+        assert_eq!(fault(&of(&pinned, |_| Some(&other))), Some(PinFault::NotOfPool));
         let source = rendered("99-worker", "worker");
-        assert_eq!(fault(&of(&pinned, |_| Some(&source))), Some(Fault::NotOfPool));
+        assert_eq!(fault(&of(&pinned, |_| Some(&source))), Some(PinFault::NotOfPool));
         let mut leaving = rendered("rendered-worker-a", "worker");
         leaving.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         let pin = of(&pinned, |_| Some(&leaving));
-        assert_eq!(fault(&pin), Some(Fault::Gone));
-        let Pin::Unusable(unusable) = pin else { panic!("it is unusable") };
+        assert_eq!(fault(&pin), Some(PinFault::NotFound));
+        let Pin::Invalid(unusable) = pin else { panic!("it is unusable") };
         assert!(unusable.to_string().contains("remove the annotation"), "{unusable}");
         leaving.metadata.finalizers = Some(vec![IN_USE.into()]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a pool targeted so far: its rendered MachineConfigs by their last turn, and which MachineConfigs made the difference.
+//! Revisions: the rendered MachineConfigs of a pool in the order in which they were targeted last, with the source changes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation;
 use serde::Serialize;
 
 use crate::history::pin::is_of_pool;
-use crate::history::target_history::Turns;
+use crate::history::target_history::TargetHistory;
 
 /// The MachineConfigs that a rendered one was made of, each with a digest of its spec.
 pub type Sources = BTreeMap<String, String>;
@@ -16,36 +16,33 @@ pub type Sources = BTreeMap<String, String>;
 /// One rendered MachineConfig of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// The object.
     pub object: &'a MachineConfig,
     /// When it was made.
     pub created: Option<Timestamp>,
-    /// When the pool was told last to run it, where that is on record.
+    /// When the pool targeted it last, where that is on record.
     pub targeted: Option<Timestamp>,
     /// Whether the pool went on from it before every node ran it.
     pub is_unfinished: bool,
     /// What it was made of. A digest is empty where only the name is known; `None` where nothing is.
     pub sources: Option<Sources>,
-    /// What changed against the one before; `None` where that cannot be told.
+    /// What changed against the one before; `None` where that is not known.
     pub changes: Option<Vec<SourceChange>>,
 }
 
-/// What became of a MachineConfig between two rendered ones.
+/// A difference between the sources of two rendered MachineConfigs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceChange {
     /// The MachineConfig.
     pub name: String,
-    /// What became of it.
-    pub what: Became,
+    pub what: SourceChangeKind,
 }
 
-/// What became of a MachineConfig.
+/// How a source differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Became {
+pub enum SourceChangeKind {
     /// It was added.
     Added,
     /// It was removed.
@@ -54,35 +51,35 @@ pub enum Became {
     Changed,
 }
 
-impl Became {
+impl SourceChangeKind {
     /// The sign that differences are shown with.
     pub const fn sign(self) -> char {
         match self {
-            Became::Added => '+',
-            Became::Removed => '-',
-            Became::Changed => '~',
+            SourceChangeKind::Added => '+',
+            SourceChangeKind::Removed => '-',
+            SourceChangeKind::Changed => '~',
         }
     }
 }
 
 impl Revision<'_> {
-    /// When the pool was told last to run it, as far as that is known.
+    /// When the pool targeted it last, as far as that is known.
     pub fn since(&self) -> Option<Timestamp> {
         self.targeted.or(self.created)
     }
 
-    /// Whether somebody has deleted it: it stays only as long as it is needed, so nobody should go back to it.
-    pub fn is_going(&self) -> bool {
+    /// Whether it is being deleted: it stays only as long as it is needed, so it must not be rolled back to.
+    pub fn is_deleting(&self) -> bool {
         self.object.metadata.deletion_timestamp.is_some()
     }
 }
 
-/// The rendered MachineConfigs of a pool; the one that it was told to run last comes last.
+/// The rendered MachineConfigs of a pool; the one that was targeted last comes last.
 pub fn revisions<'a>(
     pool: &MachineConfigPool,
     machine_configs: impl IntoIterator<Item = &'a MachineConfig>,
 ) -> Vec<Revision<'a>> {
-    let turns = Turns::of(pool);
+    let turns = TargetHistory::of(pool);
     let mut found: Vec<(usize, Revision<'a>)> = machine_configs
         .into_iter()
         .filter(|object| is_of_pool(object, pool))
@@ -103,15 +100,14 @@ pub fn revisions<'a>(
     found
 }
 
-/// What a pool would go back to: what its nodes had before the roll-out that is under way, or else the one that it was told to
-/// run before the one it targets. None that is going, and one that was given up half-way only if there is no other: it was given
-/// up for a reason.
+/// What a pool would roll back to: what its nodes ran before the roll-out that is under way, or else the target before the
+/// present one. None that is being deleted, and one that was abandoned half-way only if there is no other.
 pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>]) -> Option<&'r Revision<'a>> {
     let name_of = |configuration: Option<&PoolConfiguration>| configuration.and_then(|found| found.name.clone());
     let target = name_of(pool.spec.configuration.as_ref())?;
     let finished = name_of(pool.status.as_ref().and_then(|status| status.configuration.as_ref()));
     let under_way = finished.filter(|finished| *finished != target);
-    let stays = |revision: &&Revision<'a>| !revision.is_going();
+    let stays = |revision: &&Revision<'a>| !revision.is_deleting();
     if let Some(before) = under_way.and_then(|name| revisions.iter().filter(stays).find(|found| found.name == name)) {
         return Some(before);
     }
@@ -124,11 +120,11 @@ pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>])
 pub fn changes(old: Option<&Sources>, new: Option<&Sources>) -> Option<Vec<SourceChange>> {
     let (old, new) = (old?, new?);
     let change = |name: &str, what| SourceChange { name: name.to_owned(), what };
-    let gone = old.keys().filter(|name| !new.contains_key(*name)).map(|name| change(name, Became::Removed));
+    let gone = old.keys().filter(|name| !new.contains_key(*name)).map(|name| change(name, SourceChangeKind::Removed));
     let rest = new.iter().filter_map(|(name, digest)| match old.get(name) {
-        None => Some(change(name, Became::Added)),
+        None => Some(change(name, SourceChangeKind::Added)),
         Some(before) if !before.is_empty() && !digest.is_empty() && before != digest => {
-            Some(change(name, Became::Changed))
+            Some(change(name, SourceChangeKind::Changed))
         }
         Some(_) => None,
     });
@@ -137,7 +133,7 @@ pub fn changes(old: Option<&Sources>, new: Option<&Sources>) -> Option<Vec<Sourc
     Some(all)
 }
 
-/// What a rendered MachineConfig was made of: its own word, or that of the pool that targets it.
+/// The sources of a rendered MachineConfig: by its annotation, or by the pool that targets it.
 fn sources(object: &MachineConfig, pool: &MachineConfigPool) -> Option<Sources> {
     if let Some(text) = annotation::SOURCES.of(&object.metadata)
         && let Ok(sources) = serde_json::from_str(text)
@@ -145,8 +141,8 @@ fn sources(object: &MachineConfig, pool: &MachineConfigPool) -> Option<Sources> 
         return Some(sources);
     }
     let status = pool.status.as_ref().and_then(|status| status.configuration.as_ref());
-    let said = [pool.spec.configuration.as_ref(), status];
-    let configuration = said.into_iter().flatten().find(|found| found.name == object.metadata.name)?;
+    let reported = [pool.spec.configuration.as_ref(), status];
+    let configuration = reported.into_iter().flatten().find(|found| found.name == object.metadata.name)?;
     let names = configuration.source.as_ref()?.iter().filter_map(|source| source.name.clone());
     Some(names.map(|name| (name, String::new())).collect())
 }
@@ -186,24 +182,25 @@ mod tests {
             found.iter().map(|found| found.name).collect::<Vec<_>>(),
             ["rendered-worker-b", "rendered-worker-a", "rendered-worker-c"]
         );
-        let said = |nth: usize| {
+        let reported = |nth: usize| {
             let changes: &Vec<SourceChange> = found[nth].changes.as_ref().unwrap();
             changes.iter().map(|change| format!("{}{}", change.what.sign(), change.name)).collect::<Vec<_>>()
         };
         assert_eq!(found[0].changes, None);
-        assert_eq!(said(1), ["~00-worker"]);
-        assert_eq!(said(2), ["-40-w", "+50-x"]);
+        assert_eq!(reported(1), ["~00-worker"]);
+        assert_eq!(reported(2), ["-40-w", "+50-x"]);
     }
 
     #[test]
-    fn undoing_goes_back_to_what_the_pool_was_told_to_run_before_whenever_that_was_made() {
+    fn undo_returns_to_the_previous_target_whenever_that_was_rendered() {
         let base = rendered("rendered-worker-base", 1, r#"{"00-worker":"1"}"#);
         let mut with_a = rendered("rendered-worker-a", 20, r#"{"00-worker":"1","50-a":"2"}"#);
         let late = rendered("rendered-worker-late", 15, "{}");
         let mut pool = pool("rendered-worker-base", "rendered-worker-base");
         for (name, second) in [("rendered-worker-late", 15), ("rendered-worker-a", 20), ("rendered-worker-base", 30)] {
-            let text = Turns::of(&pool).next(name, Some("rendered-worker-a"), Timestamp::from_second(second).unwrap());
-            annotation::TURNS.set(&mut pool.metadata, text);
+            let text =
+                TargetHistory::of(&pool).next(name, Some("rendered-worker-a"), Timestamp::from_second(second).unwrap());
+            annotation::TARGET_HISTORY.set(&mut pool.metadata, text);
         }
         let found = revisions(&pool, [&base, &with_a, &late]);
         let names: Vec<&str> = found.iter().map(|found| found.name).collect();
@@ -214,9 +211,12 @@ mod tests {
         assert_eq!(changes, [('-', "50-a")]);
 
         // Those who came later than it were never run everywhere.
-        let text =
-            Turns::of(&pool).next("rendered-worker-b", Some("rendered-worker-a"), Timestamp::from_second(40).unwrap());
-        annotation::TURNS.set(&mut pool.metadata, text);
+        let text = TargetHistory::of(&pool).next(
+            "rendered-worker-b",
+            Some("rendered-worker-a"),
+            Timestamp::from_second(40).unwrap(),
+        );
+        annotation::TARGET_HISTORY.set(&mut pool.metadata, text);
         pool.spec.configuration = serde_json::from_value(json!({"name": "rendered-worker-b"})).unwrap();
         pool.status = serde_json::from_value(json!({"configuration": {"name": "rendered-worker-b"}})).unwrap();
         let b = rendered("rendered-worker-b", 40, "{}");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn undoing_goes_back_to_what_nodes_had() {
+    fn undo_returns_to_what_nodes_had() {
         let (a, b, c) = (
             rendered("rendered-worker-a", 1, "{}"),
             rendered("rendered-worker-b", 2, "{}"),

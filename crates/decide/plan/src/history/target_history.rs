@@ -1,39 +1,40 @@
-//! Turns: when a pool was told last to run which rendered MachineConfig.
+//! Target history: when a pool last targeted which rendered MachineConfig.
 //!
-//! A rendered MachineConfig is made once and may be targeted many times: whoever takes a MachineConfig away again targets one
-//! that was made long ago. So a history is in the order of turns. They are an annotation on the pool, written together with
-//! the target; where a turn is not on record, the time when the object was made stands for it.
+//! A rendered MachineConfig is created once and may be targeted many times: removing a MachineConfig targets one again that
+//! was created long ago. So the history is in the order in which they were targeted. It is an annotation on the pool, written
+//! together with the target; where an entry is missing, the creation time of the object is used.
 
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
-use seaworthy_api::vocabulary::seaworthy::annotation::TURNS;
+use seaworthy_api::vocabulary::seaworthy::annotation::{FORMER_TARGET_HISTORY, TARGET_HISTORY};
 use serde::{Deserialize, Serialize};
 
-/// How many are on record: more than rendered MachineConfigs are kept.
-pub const MOST: usize = 30;
+/// More than the number of rendered MachineConfigs that are kept.
+pub const MAX_ENTRIES: usize = 30;
 
-/// The turns of a pool, the last one last; each rendered MachineConfig has one at most.
+/// The targets of a pool, the present one last; each rendered MachineConfig has one entry at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Turns(Vec<Turn>);
+pub struct TargetHistory(Vec<TargetEntry>);
 
-/// The last time that a pool was told to run something.
+/// The last time that a pool targeted a rendered MachineConfig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Turn {
+struct TargetEntry {
     config: String,
     since: String,
-    /// Whether every node came to run it, in any turn; not known as long as the turn lasts.
+    /// Whether every node came to run it, at any time; not known as long as it is the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     finished: Option<bool>,
 }
 
-impl Turns {
-    /// The turns of a pool. What cannot be read is no record.
-    pub fn of(pool: &MachineConfigPool) -> Turns {
-        TURNS.of(&pool.metadata).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+impl TargetHistory {
+    /// The target history of a pool. What cannot be read counts as empty.
+    pub fn of(pool: &MachineConfigPool) -> TargetHistory {
+        let text = TARGET_HISTORY.of_or_former(FORMER_TARGET_HISTORY, &pool.metadata);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    /// Since when a rendered MachineConfig had its last turn, and the how manyth of those on record that is, from one.
+    /// When a rendered MachineConfig was targeted last, and its position in the history, from one.
     pub fn last(&self, config: &str) -> Option<(Timestamp, usize)> {
         let nth = self.0.iter().position(|turn| turn.config == config)?;
         Some((self.0[nth].since.parse().ok()?, nth + 1))
@@ -44,7 +45,7 @@ impl Turns {
         self.0.iter().any(|turn| turn.config == config && turn.finished == Some(false))
     }
 
-    /// As it is written on a pool when it is the turn of this one; `finished` is what every node of it ran last.
+    /// The annotation when this one becomes the target; `finished` is what every node of the pool ran last.
     pub fn next(mut self, config: &str, finished: Option<&str>, now: Timestamp) -> String {
         if let Some(turn) = self.0.last_mut() {
             turn.finished = Some(turn.finished == Some(true) || finished == Some(turn.config.as_str()));
@@ -55,8 +56,8 @@ impl Turns {
         // A clock that was set back does not change the order.
         let last = self.0.last().and_then(|turn| turn.since.parse().ok());
         let since = last.map_or(now, |last| now.max(last)).to_string();
-        self.0.push(Turn { config: config.to_owned(), since, finished: was_finished });
-        let excess = self.0.len().saturating_sub(MOST);
+        self.0.push(TargetEntry { config: config.to_owned(), since, finished: was_finished });
+        let excess = self.0.len().saturating_sub(MAX_ENTRIES);
         self.0.drain(..excess);
         // Texts can always be written.
         serde_json::to_string(&self).unwrap_or_default()
@@ -71,13 +72,13 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn after(turns: &[(&str, i64)]) -> Turns {
+    fn after(turns: &[(&str, i64)]) -> TargetHistory {
         let mut pool = MachineConfigPool::default();
         for (config, second) in turns {
-            let text = Turns::of(&pool).next(config, None, at(*second));
-            TURNS.set(&mut pool.metadata, text);
+            let text = TargetHistory::of(&pool).next(config, None, at(*second));
+            TARGET_HISTORY.set(&mut pool.metadata, text);
         }
-        Turns::of(&pool)
+        TargetHistory::of(&pool)
     }
 
     #[test]
@@ -96,10 +97,10 @@ mod tests {
         for (nth, (config, finished)) in
             [("a", None), ("b", Some("a")), ("a", Some("a")), ("c", None)].iter().enumerate()
         {
-            let text = Turns::of(&pool).next(config, *finished, at(i64::try_from(nth).unwrap()));
-            TURNS.set(&mut pool.metadata, text);
+            let text = TargetHistory::of(&pool).next(config, *finished, at(i64::try_from(nth).unwrap()));
+            TARGET_HISTORY.set(&mut pool.metadata, text);
         }
-        let turns = Turns::of(&pool);
+        let turns = TargetHistory::of(&pool);
         assert_eq!(["a", "b", "c", "d"].map(|config| turns.is_unfinished(config)), [false, true, false, false]);
     }
 
@@ -108,9 +109,9 @@ mod tests {
         let names: Vec<String> = (0..100).map(|nth| format!("rendered-{nth}")).collect();
         let turns: Vec<(&str, i64)> = names.iter().map(String::as_str).zip(0..).collect();
         let turns = after(&turns);
-        assert_eq!((turns.0.len(), turns.last("rendered-99")), (MOST, Some((at(99), MOST))));
+        assert_eq!((turns.0.len(), turns.last("rendered-99")), (MAX_ENTRIES, Some((at(99), MAX_ENTRIES))));
         let mut pool = MachineConfigPool::default();
-        TURNS.set(&mut pool.metadata, "[{");
-        assert_eq!(Turns::of(&pool), Turns::default());
+        TARGET_HISTORY.set(&mut pool.metadata, "[{");
+        assert_eq!(TargetHistory::of(&pool), TargetHistory::default());
     }
 }

@@ -1,4 +1,4 @@
-//! The platform's base in a pool: which of its MachineConfigs a pool selects, and what becomes of a pool that loses them.
+//! Base MachineConfigs of the platform: which of them a pool selects, and what happens to a pool that loses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation::BASE;
 use seaworthy_generate::base::{ROLES, names};
 
 use super::targeted;
-use crate::rendering::condition::Failure;
+use crate::rendering::condition::RenderFailure;
 
 /// The MachineConfigs of the platform's base that a pool selects.
 pub(super) fn base_names(pool: &MachineConfigPool) -> impl Iterator<Item = String> {
@@ -30,7 +30,7 @@ pub fn lost_base(
     controller_config: Option<&ControllerConfig>,
     pools: &[Arc<MachineConfigPool>],
     find: impl Fn(&str) -> Option<Arc<MachineConfig>>,
-) -> Option<Failure> {
+) -> Option<RenderFailure> {
     if controller_config.is_some_and(|found| found.metadata.deletion_timestamp.is_none()) {
         return None;
     }
@@ -47,13 +47,13 @@ pub fn lost_base(
          the manifest that it was made from; examples/controller-config.yaml shows one)",
         lost.join(", ")
     );
-    Some(Failure { reason: RenderReason::ControllerConfigMissing, message })
+    Some(RenderFailure { reason: RenderReason::ControllerConfigMissing, message })
 }
 
 /// Whether what a pool targets was made with the platform's base.
 fn has_base(pool: &MachineConfigPool, rendered: Option<&MachineConfig>) -> bool {
-    if let Some(said) = rendered.and_then(|rendered| BASE.of(&rendered.metadata)) {
-        return !said.is_empty();
+    if let Some(reported) = rendered.and_then(|rendered| BASE.of(&rendered.metadata)) {
+        return !reported.is_empty();
     }
     // Rendered by an older build, or by the upstream: by what it was made of.
     let sources = pool.spec.configuration.iter().flat_map(|found| found.source.iter().flatten());

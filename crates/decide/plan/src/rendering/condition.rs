@@ -1,4 +1,4 @@
-//! What a pool says of its rendering: the condition `RenderDegraded`, with every culprit named.
+//! Render condition: `RenderDegraded` of a pool, with every culprit named.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, StatusCondition};
@@ -12,29 +12,29 @@ const NAMED: usize = 10;
 
 /// Why there is no new rendered MachineConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct RenderFailure {
     /// For programs.
     pub reason: RenderReason,
     /// For people, every culprit named.
     pub message: String,
 }
 
-impl Failure {
-    /// What findings say, the gravest kind first.
-    pub fn of_findings(findings: &[Finding]) -> Failure {
+impl RenderFailure {
+    /// A failure with the most severe reason among these findings.
+    pub fn of_findings(findings: &[Finding]) -> RenderFailure {
         let errors: Vec<&Finding> = findings.iter().filter(|finding| finding.is_error()).collect();
         let reason = errors.iter().map(|finding| reason_of(finding.code)).max_by_key(|reason| gravity(*reason));
-        // Whoever is told knows which pool it is about.
-        let told = |finding: &&Finding| Finding { pool: None, ..(*finding).clone() }.to_string();
-        let mut told: Vec<String> = errors.iter().take(NAMED).map(told).collect();
+        // The condition is on the pool that it is about.
+        let reported = |finding: &&Finding| Finding { pool: None, ..(*finding).clone() }.to_string();
+        let mut reported: Vec<String> = errors.iter().take(NAMED).map(reported).collect();
         if errors.len() > NAMED {
-            told.push(format!("and {} more: `seaworthy lint` names them all", errors.len() - NAMED));
+            reported.push(format!("and {} more: `seaworthy lint` names them all", errors.len() - NAMED));
         }
-        Failure { reason: reason.unwrap_or(RenderReason::InvalidMachineConfig), message: told.join("; ") }
+        RenderFailure { reason: reason.unwrap_or(RenderReason::InvalidMachineConfig), message: reported.join("; ") }
     }
 }
 
-/// The reason that a finding's code stands for.
+/// The reason for the code of a finding.
 fn reason_of(code: &str) -> RenderReason {
     match code {
         "no-machine-configs" | "empty-selector" => RenderReason::NoMachineConfigs,
@@ -62,10 +62,14 @@ fn gravity(reason: RenderReason) -> u8 {
     }
 }
 
-/// The conditions that the pool should have after rendering went like this; `None` if they say so already.
+/// The conditions that the pool should have after this outcome; `None` if it has them already.
 ///
 /// The API keeps the list of conditions whole, so the others go back as they are, under the revision they were read at.
-pub fn conditions(pool: &MachineConfigPool, outcome: Result<(), &Failure>, now: &Time) -> Option<Vec<StatusCondition>> {
+pub fn conditions(
+    pool: &MachineConfigPool,
+    outcome: Result<(), &RenderFailure>,
+    now: &Time,
+) -> Option<Vec<StatusCondition>> {
     let name = pool.metadata.name.as_deref().unwrap_or_default();
     let (status, reason, message) = match outcome {
         Ok(()) => (ConditionStatus::False, "Rendered", String::new()),
@@ -99,7 +103,7 @@ pub fn conditions(pool: &MachineConfigPool, outcome: Result<(), &Failure>, now: 
     Some(conditions)
 }
 
-/// Why a pool cannot be rendered, as it says itself.
+/// Why a pool cannot be rendered, by its own condition.
 pub fn reason(pool: &MachineConfigPool) -> Option<RenderReason> {
     let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let is_failure = |condition: &&StatusCondition| {
@@ -113,7 +117,7 @@ pub fn reason(pool: &MachineConfigPool) -> Option<RenderReason> {
 mod tests {
     use k8s_openapi::jiff::Timestamp;
     use seaworthy_ignition::Severity;
-    use seaworthy_render::Place;
+    use seaworthy_render::FieldLocation;
 
     use super::*;
 
@@ -123,7 +127,12 @@ mod tests {
             code,
             pool: None,
             subject: String::new(),
-            places: vec![Place { kind: "MachineConfig", name: name.to_owned(), path: "spec".to_owned(), remote: None }],
+            places: vec![FieldLocation {
+                kind: "MachineConfig",
+                name: name.to_owned(),
+                path: "spec".to_owned(),
+                remote: None,
+            }],
             message: "it is wrong".to_owned(),
         }
     }
@@ -144,7 +153,8 @@ mod tests {
 
     #[test]
     fn every_culprit_is_named_and_the_gravest_reason_is_given() {
-        let failure = Failure::of_findings(&[finding("RemoteFetchFailed", "50-a"), finding("wrong-type", "60-b")]);
+        let failure =
+            RenderFailure::of_findings(&[finding("RemoteFetchFailed", "50-a"), finding("wrong-type", "60-b")]);
         assert_eq!(failure.reason, RenderReason::InvalidMachineConfig);
         assert!(failure.message.contains("50-a") && failure.message.contains("60-b"), "{}", failure.message);
     }
@@ -152,17 +162,17 @@ mod tests {
     #[test]
     fn many_culprits_are_counted() {
         let findings: Vec<Finding> = (0..13).map(|nth| finding("too-large", &format!("mc-{nth}"))).collect();
-        let failure = Failure::of_findings(&findings);
+        let failure = RenderFailure::of_findings(&findings);
         assert_eq!(failure.reason, RenderReason::TooLarge);
         assert!(failure.message.ends_with("and 3 more: `seaworthy lint` names them all"), "{}", failure.message);
     }
 
     #[test]
     fn same_outcome_writes_nothing_and_time_moves_with_the_status_only() {
-        let failure = Failure { reason: RenderReason::TooLarge, message: "a".to_owned() };
+        let failure = RenderFailure { reason: RenderReason::TooLarge, message: "a".to_owned() };
         let first = conditions(&with(None), Err(&failure), &at(1)).unwrap();
         assert_eq!(conditions(&with(Some(first.clone())), Err(&failure), &at(2)), None);
-        let other = Failure { message: "b".to_owned(), ..failure };
+        let other = RenderFailure { message: "b".to_owned(), ..failure };
         let second = conditions(&with(Some(first)), Err(&other), &at(3)).unwrap();
         assert_eq!(second[0].last_transition_time, Some(at(1)));
         let third = conditions(&with(Some(second)), Ok(()), &at(4)).unwrap();

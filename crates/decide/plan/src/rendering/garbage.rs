@@ -1,9 +1,9 @@
-//! Which rendered MachineConfigs nothing needs any more (machineconfig.md, 3.17).
+//! Garbage collection of rendered MachineConfigs that are no longer needed.
 //!
-//! - What a node runs, is told to run or booted with stays, whatever else is true: without it the node could neither check
+//! - What a node runs, is ordered to run or booted with stays, whatever else is true: without it the node could neither check
 //!   itself nor go back.
 //! - What a pool targets, is pinned to or has finished stays.
-//! - Of the rest those of each pool stay that had their turn last, to go back to; others go once they are unused for a while.
+//! - Of the rest, those that each pool targeted last stay, for a roll-back; others are deleted once they are unused for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,18 +16,18 @@ use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 
 use crate::fleet::{NodeView, PoolView};
 use crate::history::pin;
-use crate::history::target_history::Turns;
+use crate::history::target_history::TargetHistory;
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetentionLimits {
     /// How many rendered MachineConfigs of each pool are kept beside those in use.
     pub kept: usize,
-    /// How old one must be to be deleted: whoever is about to use it has that long.
+    /// How old one must be to be deleted: a controller that is about to use it has that long.
     pub grace: SignedDuration,
 }
 
-impl Default for Limits {
+impl Default for RetentionLimits {
     fn default() -> Self {
         Self { kept: 10, grace: SignedDuration::from_hours(1) }
     }
@@ -47,7 +47,7 @@ pub struct Inputs<'a> {
     /// Further names that must stay: builds under way.
     pub also_used: &'a [&'a str],
     /// How much history is kept.
-    pub limits: Limits,
+    pub limits: RetentionLimits,
     /// The time.
     pub now: Timestamp,
 }
@@ -72,7 +72,8 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
     let used = used(inputs);
     let mut decision = Verdicts::default();
     let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str)>> = BTreeMap::new();
-    let turns: BTreeMap<&str, Turns> = inputs.pools.iter().map(|pool| (pool.name, Turns::of(pool.object))).collect();
+    let turns: BTreeMap<&str, TargetHistory> =
+        inputs.pools.iter().map(|pool| (pool.name, TargetHistory::of(pool.object))).collect();
     for object in inputs.machine_configs.iter().copied() {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let Some(pool) = owner(object).filter(|_| name.starts_with(RENDERED_PREFIX)) else { continue };
@@ -129,7 +130,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>, announced: &BTreeSet<String>) -> Decisio
         let found = find(name)?;
         let is_new = !announced.contains(found.metadata.uid.as_deref().unwrap_or_default());
         is_new.then(|| {
-            let reason = MachineConfigEvent::DeletionHeld.as_str();
+            let reason = MachineConfigEvent::DeletionBlocked.as_str();
             let message = format!("deletion waits until it is no longer used: {users}");
             Change::emit(ObjectRef::of(found), Event { is_warning: true, reason, message, related: None })
         })
@@ -173,8 +174,8 @@ fn users(inputs: &Inputs<'_>, name: &str) -> String {
     let nodes: Vec<&str> = inputs.nodes.iter().filter(uses).map(|node| node.name).collect();
     let more = if nodes.len() > NAMED { format!(" and {} more", nodes.len() - NAMED) } else { String::new() };
     let named = format!("needed on {}{more}", nodes[..nodes.len().min(NAMED)].join(", "));
-    let said: Vec<String> = pools.chain((!nodes.is_empty()).then_some(named)).collect();
-    if said.is_empty() { "it may have to be gone back to".to_owned() } else { said.join("; ") }
+    let reported: Vec<String> = pools.chain((!nodes.is_empty()).then_some(named)).collect();
+    if reported.is_empty() { "a pool may roll back to it".to_owned() } else { reported.join("; ") }
 }
 
 /// The pool that a rendered MachineConfig was made for.

@@ -1,4 +1,4 @@
-//! Publication: the writes that make a pool target what was rendered for it, or say why it keeps what it has.
+//! Publication: the writes that make a pool target what was rendered for it, or report why it keeps its target.
 //!
 //! - The rendered MachineConfig is written before the pool targets it.
 //! - A failure changes the pool's status only: the last good target stays.
@@ -12,15 +12,15 @@ use seaworthy_api::meta::ObjectReference;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{PoolEvent, annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
-use seaworthy_api::vocabulary::seaworthy::annotation::{SOURCES, TURNS};
+use seaworthy_api::vocabulary::seaworthy::annotation::{FORMER_TARGET_HISTORY, SOURCES, TARGET_HISTORY};
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 use seaworthy_generate::edit;
 use serde_json::{Map, json};
 
 use super::{RenderedPool, name_of, targeted};
 use crate::history::revision::revisions;
-use crate::history::target_history::Turns;
-use crate::rendering::condition::{self, Failure};
+use crate::history::target_history::TargetHistory;
+use crate::rendering::condition::{self, RenderFailure};
 
 /// What became of a pool's rendering.
 pub enum Outcome<'a> {
@@ -29,12 +29,11 @@ pub enum Outcome<'a> {
     /// It is pinned to this rendered MachineConfig.
     Pinned(&'a MachineConfig),
     /// It cannot be rendered.
-    Failed(&'a Failure),
+    Failed(&'a RenderFailure),
 }
 
 /// Everything that the decision may look at.
 pub struct Inputs<'a> {
-    /// The pool.
     pub pool: &'a MachineConfigPool,
     /// What became of its rendering.
     pub outcome: Outcome<'a>,
@@ -150,7 +149,7 @@ fn generated(pool: &MachineConfigPool, rendered: &RenderedPool, build: &str) -> 
     let message = format!("{name} successfully generated (release version: {release}, controller version: {build})");
     let mut events = vec![event(pool, false, PoolEvent::RenderedConfigGenerated, message, Some(name))];
     if rendered.is_image_overridden {
-        let message = format!("a MachineConfig chooses the operating system image of {name}");
+        let message = format!("a MachineConfig overrides the operating system image of {name}");
         events.push(event(pool, false, PoolEvent::OsImageUrlOverridden, message, Some(name)));
     }
     events
@@ -174,8 +173,9 @@ fn target(
     let former = targeted(pool).filter(|found| *found != name);
     if targeted(pool) != Some(name) {
         let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
-        let turns = Turns::of(pool).next(name, finished, now);
-        patch["metadata"] = json!({"annotations": {TURNS.as_str(): turns}});
+        let turns = TargetHistory::of(pool).next(name, finished, now);
+        patch["metadata"] =
+            json!({"annotations": {TARGET_HISTORY.as_str(): turns, FORMER_TARGET_HISTORY.as_str(): null}});
     }
     report.needs_pool_managers = former.is_some() && pool.metadata.managed_fields.is_none();
     let mut changes = vec![Change::patch(ObjectRef::of(pool), patch)];
@@ -191,7 +191,7 @@ fn retargeted(pool: &MachineConfigPool, found: &str) -> Option<Change> {
          the pool; change those, or return to an earlier one with: seaworthy rollout undo {} --to NAME",
         name_of(&pool.metadata)
     );
-    Some(event(pool, true, PoolEvent::PutBack, message, None))
+    Some(event(pool, true, PoolEvent::EditReverted, message, None))
 }
 
 fn event(

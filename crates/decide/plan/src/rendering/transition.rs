@@ -5,18 +5,18 @@ use seaworthy_api::vocabulary::machineconfiguration::RenderReason;
 use seaworthy_ignition::Node;
 
 use super::name_of;
-use crate::disruption::reconcilable::{self, Side, Source, irreconcilable};
-use crate::rendering::condition::Failure;
+use crate::disruption::reconcilable::{self, ConfigSide, ConfigSource, irreconcilable};
+use crate::rendering::condition::RenderFailure;
 
 /// Refuses to return to a rendered MachineConfig that nodes which run the present target could not take over.
 ///
 /// # Errors
 ///
 /// The reason, with every field that cannot change.
-pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), Failure> {
+pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), RenderFailure> {
     let text = serde_json::to_value(&to.spec).unwrap_or_default();
     let node = Node::from_json(&text);
-    let new = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    let new = ConfigSide { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
     check_reconcilable(current, name_of(&to.metadata), new, &[])
 }
 
@@ -28,19 +28,19 @@ pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Resu
 pub fn check_reconcilable(
     current: Option<&MachineConfig>,
     name: &str,
-    new: Side<'_>,
-    sources: &[Source<'_>],
-) -> Result<(), Failure> {
+    new: ConfigSide<'_>,
+    sources: &[ConfigSource<'_>],
+) -> Result<(), RenderFailure> {
     // Where the targeted one is gone there is nothing to compare with.
     let Some(current) = current.filter(|current| name_of(&current.metadata) != name) else { return Ok(()) };
     let text = serde_json::to_value(&current.spec).unwrap_or_default();
     let node = Node::from_json(&text);
-    let old = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    let old = ConfigSide { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
     match irreconcilable(old, new, &[], sources).as_slice() {
         [] => Ok(()),
         found => {
             let message = reconcilable::message(name_of(&current.metadata), found);
-            Err(Failure { reason: RenderReason::Irreconcilable, message })
+            Err(RenderFailure { reason: RenderReason::Irreconcilable, message })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many nodes of a pool may be away at a time (machineconfig.md, 4.4).
+//! Budget: how many nodes of a pool may be unavailable at a time.
 
 use seaworthy_api::meta::IntOrString;
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
@@ -10,13 +10,12 @@ use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
      percentage such as \"10%\"; no node is given a new configuration until it is corrected"
 )]
 pub struct BudgetError {
-    /// The pool.
     pub pool: String,
     /// What was found.
     pub found: String,
 }
 
-/// How many nodes of a pool may be away, which is one where the pool does not say.
+/// How many nodes of a pool may be unavailable: one where the pool does not set it.
 ///
 /// A percentage is rounded down, and zero becomes one: a pool that never moves is made by pausing it. A negative number
 /// means "never", as upstream takes it.
@@ -38,7 +37,7 @@ pub fn max_unavailable(pool: &str, value: Option<&IntOrString>, nodes: usize) ->
     Ok(if most == 0 { 1 } else { most })
 }
 
-/// What is not as it looks about a maxUnavailable, for people.
+/// A remark about a maxUnavailable that does not mean what it seems to.
 pub fn remark(pool: &str, value: Option<&IntOrString>, nodes: usize) -> Option<String> {
     let most = max_unavailable(pool, Some(value?), nodes).ok()?;
     let shown = match value? {
@@ -49,15 +48,15 @@ pub fn remark(pool: &str, value: Option<&IntOrString>, nodes: usize) -> Option<S
         matches!(value?, IntOrString::Int(0)) || matches!(value?, IntOrString::String(text) if text == "0%");
     match usize::try_from(most) {
         _ if is_nothing => {
-            Some(format!("spec.maxUnavailable is {shown}, which counts as 1; to let no node move, pause the pool"))
+            Some(format!("spec.maxUnavailable is {shown}, which counts as 1; to stop updates, pause the pool"))
         }
-        Ok(most) if nodes > 1 && most >= nodes => {
-            Some(format!("spec.maxUnavailable is {shown}: all {nodes} nodes of the pool may be away at the same time"))
-        }
-        // Of two one is no majority whoever is away.
+        Ok(most) if nodes > 1 && most >= nodes => Some(format!(
+            "spec.maxUnavailable is {shown}: all {nodes} nodes of the pool may be unavailable at the same time"
+        )),
+        // With two control-plane nodes there is no majority when either is unavailable.
         Ok(most) if pool == MASTER && nodes > 2 && most > (nodes - 1) / 2 => Some(format!(
-            "spec.maxUnavailable is {shown}: {most} of {nodes} control-plane nodes may be away at the same time, and what is left \
-             is no majority; with {} it is",
+            "spec.maxUnavailable is {shown}: {most} of {nodes} control-plane nodes may be unavailable at the same time, and the \
+             control plane would lose quorum; set it to {} at most",
             (nodes - 1) / 2
         )),
         _ => None,
@@ -94,14 +93,18 @@ mod tests {
     #[case(Some(1.into()), 1, "")]
     #[case(Some((-1).into()), 3, "")]
     #[case(Some("x".into()), 3, "")]
-    fn what_is_not_as_it_looks_is_said(#[case] value: Option<IntOrString>, #[case] nodes: usize, #[case] said: &str) {
+    fn surprising_max_unavailable_is_remarked_on(
+        #[case] value: Option<IntOrString>,
+        #[case] nodes: usize,
+        #[case] reported: &str,
+    ) {
         let found = remark("worker", value.as_ref(), nodes).unwrap_or_default();
-        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}");
+        assert!(found.contains(reported) && found.is_empty() == reported.is_empty(), "{found}");
     }
 
     #[rstest]
     #[case(1.into(), 3, "")]
-    #[case(2.into(), 3, "2 of 3 control-plane nodes may be away at the same time, and what is left is no majority; with 1 it is")]
+    #[case(2.into(), 3, "2 of 3 control-plane nodes may be unavailable at the same time, and the control plane would lose quorum; set it to 1 at most")]
     #[case(3.into(), 3, "all 3 nodes")]
     #[case("40%".into(), 5, "")]
     #[case("60%".into(), 5, "3 of 5 control-plane nodes")]
@@ -110,10 +113,10 @@ mod tests {
     fn budget_that_costs_the_control_plane_its_majority_is_remarked_on(
         #[case] value: IntOrString,
         #[case] nodes: usize,
-        #[case] said: &str,
+        #[case] reported: &str,
     ) {
         let found = remark(MASTER, Some(&value), nodes).unwrap_or_default();
-        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}");
+        assert!(found.contains(reported) && found.is_empty() == reported.is_empty(), "{found}");
     }
 
     // Row 92.

@@ -1,4 +1,4 @@
-//! How long a roll-out will take, wave by wave.
+//! Forecast: how long a roll-out will take, wave by wave.
 //!
 //! An estimate, and it says what it rests on: how long the same kind of disruption took on nodes of this cluster, or a
 //! number of ours where there is no history.
@@ -12,10 +12,10 @@ use crate::fleet::NodeView;
 
 /// An update that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct PastUpdate {
     /// What it did to its node.
     pub level: Level,
-    /// How long it took, from the order to the node's word that it is done.
+    /// How long it took, from the order until the node reported that it is done.
     pub took: SignedDuration,
 }
 
@@ -33,7 +33,6 @@ pub struct Estimate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wave {
-    /// The nodes.
     pub nodes: Vec<String>,
     /// When they are given their order, in seconds from now.
     pub starts: i64,
@@ -57,7 +56,7 @@ pub struct Forecast {
     pub seconds: i64,
 }
 
-/// Without history: a guess for a machine of middle size, on the long side, because nobody minds an early end.
+/// Without history: a guess for a machine of middle size, on the long side, because an early end does no harm.
 fn default_seconds(level: Level) -> i64 {
     match level {
         Level::None => 15,
@@ -68,39 +67,39 @@ fn default_seconds(level: Level) -> i64 {
     }
 }
 
-/// How many characters of a digest tell rendered MachineConfigs apart here.
-const MARK: usize = 10;
+/// Characters of a digest that identify a rendered MachineConfig here.
+const SHORT_DIGEST_LENGTH: usize = 10;
 
 /// What is written on a node together with its order: when that was, in seconds since 1970, and the mark of what it ran then.
 /// Ten thousand nodes have one each, so it is short.
 pub fn ordered(now: Timestamp, from: Option<&str>) -> String {
-    format!("{} {}", now.as_second(), mark(from.unwrap_or_default()))
+    format!("{} {}", now.as_second(), short_digest(from.unwrap_or_default()))
 }
 
 /// What a rendered MachineConfig is known by in [`ordered`].
-pub fn mark(config: &str) -> &str {
+pub fn short_digest(config: &str) -> &str {
     let digest = config.rsplit_once('-').map_or(config, |(_, digest)| digest);
-    digest.get(..MARK).unwrap_or(digest)
+    digest.get(..SHORT_DIGEST_LENGTH).unwrap_or(digest)
 }
 
 /// How long the last update of a node took, from its order to the word that it is done: how long it waited for its turn
 /// before does not count. `level` says what the change from the configuration with a mark to another does. Nothing is known of a node that is on
 /// its way, or was never given an order.
-pub fn past(node: &NodeView<'_>, level: impl FnOnce(&str, &str) -> Option<Level>) -> Option<Past> {
-    let (ordered, from) = node.ordered?.split_once(' ')?;
+pub fn past_update(node: &NodeView<'_>, level: impl FnOnce(&str, &str) -> Option<Level>) -> Option<PastUpdate> {
+    let (ordered, from) = node.last_order?.split_once(' ')?;
     let (ordered, current) = (Timestamp::from_second(ordered.parse().ok()?).ok()?, node.current_config?);
-    let done = came_to_it(node).filter(|done| node.is_done() && *done >= ordered)?;
-    Some(Past { level: level(from, current)?, took: done.duration_since(ordered) })
+    let done = completed_at(node).filter(|done| node.is_done() && *done >= ordered)?;
+    Some(PastUpdate { level: level(from, current)?, took: done.duration_since(ordered) })
 }
 
 /// When a node came to what it runs, as its MachineConfigNode has it.
-fn came_to_it(node: &NodeView<'_>) -> Option<Timestamp> {
+fn completed_at(node: &NodeView<'_>) -> Option<Timestamp> {
     Some(node.condition(NodeCondition::UpdateComplete)?.last_transition_time.0)
 }
 
 /// How long one node will take: the middle of what others took, which one node that hung does not move. Times have seconds,
 /// so nothing takes less than one.
-pub fn estimate(level: Level, history: &[Past]) -> Estimate {
+pub fn estimate(level: Level, history: &[PastUpdate]) -> Estimate {
     let mut took: Vec<i64> =
         history.iter().filter(|past| past.level == level).map(|past| past.took.as_secs().max(1)).collect();
     took.sort_unstable();
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_middle_of_history_is_what_counts_and_a_default_says_so() {
-        let past = |level, seconds| Past { level, took: SignedDuration::from_secs(seconds) };
+        let past = |level, seconds| PastUpdate { level, took: SignedDuration::from_secs(seconds) };
         let history =
             [past(Level::Reboot, 300), past(Level::Reboot, 90_000), past(Level::Reboot, 200), past(Level::None, 1)];
         assert_eq!(estimate(Level::Reboot, &history), Estimate { seconds: 300, samples: 3 });
@@ -169,7 +168,7 @@ mod tests {
                 "machineconfiguration.openshift.io/currentConfig": "b",
                 "machineconfiguration.openshift.io/desiredConfig": "b",
                 "machineconfiguration.openshift.io/state": state,
-                "seaworthy.dev/ordered": ordered,
+                "seaworthy.dev/last-order": ordered,
             });
             let node: Node =
                 serde_json::from_value(json!({"metadata": {"name": "w1", "annotations": annotations}})).unwrap();
@@ -182,12 +181,12 @@ mod tests {
                 "status": {"conditions": conditions},
             }))
             .unwrap();
-            past(&NodeView::of(&node, Some(&progress)), |from, to| (from < to).then_some(Level::Reboot))
+            past_update(&NodeView::of(&node, Some(&progress)), |from, to| (from < to).then_some(Level::Reboot))
         };
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let (ordered, unknown) = (ordered(start, Some("rendered-worker-a")), ordered(start, Some("rendered-worker-z")));
         let (ordered, unknown) = (ordered.as_str(), unknown.as_str());
-        let took = |past: Option<Past>| past.map(|past| past.took.as_secs());
+        let took = |past: Option<PastUpdate>| past.map(|past| past.took.as_secs());
         assert_eq!(took(past("Done", ordered, "2026-01-01T00:00:44Z")), Some(44));
         assert_eq!(past("Working", ordered, "2026-01-01T00:00:44Z"), None, "it is not there yet");
         assert_eq!(past("Done", ordered, "2025-01-01T00:00:44Z"), None, "that was an earlier one");
@@ -197,8 +196,8 @@ mod tests {
 
     #[test]
     fn rendered_ones_are_known_by_a_short_mark() {
-        assert_eq!(mark("rendered-worker-5633fb89ec3a99f26dd587426017b8e7"), "5633fb89ec");
-        assert_eq!((mark("rendered-worker-1"), mark("1"), mark("")), ("1", "1", ""));
+        assert_eq!(short_digest("rendered-worker-5633fb89ec3a99f26dd587426017b8e7"), "5633fb89ec");
+        assert_eq!((short_digest("rendered-worker-1"), short_digest("1"), short_digest("")), ("1", "1", ""));
         assert_eq!(ordered(Timestamp::from_second(7).unwrap(), None), "7 ");
     }
 

@@ -1,4 +1,4 @@
-//! Holds: what beside the pool itself asks its nodes to wait.
+//! Holds: reasons outside of the pool for its nodes to wait.
 //!
 //! Maintenance windows, gates behind canaries, budgets shared with other operators: each becomes a [`Hold`] before the
 //! decision, so that the decision has one rule for all of them. A hold never keeps back a node that an earlier target
@@ -11,10 +11,9 @@ use k8s_openapi::jiff::Timestamp;
 /// Something that asks nodes to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// What kind of thing it is.
     pub kind: HoldKind,
-    /// Whom it keeps back.
-    pub scope: Scope,
+    /// The nodes that it applies to.
+    pub scope: HoldScope,
     /// What it is, as a sentence begins after "waits for": `the window "nights", which opens at 22:00`.
     pub what: String,
     /// When to look again, if that is known.
@@ -28,30 +27,30 @@ pub enum HoldKind {
     Window,
     /// The nodes that went first have not proved the target yet.
     Gate,
-    /// Somebody else takes nodes away at the moment.
+    /// Another operator makes nodes unavailable at the moment.
     SharedBudget,
-    /// A person said so.
-    Person,
+    /// A user set it.
+    Manual,
 }
 
-/// Whom a hold keeps back.
+/// The nodes that a hold applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum HoldScope {
     /// Every node of the pool.
     Pool,
     /// These nodes, by name.
     Nodes(BTreeSet<String>),
     /// Every node but these, by name: canaries may go.
-    AllBut(BTreeSet<String>),
+    AllExcept(BTreeSet<String>),
 }
 
 impl Hold {
-    /// Whether it keeps a node back.
-    pub fn keeps(&self, node: &str) -> bool {
+    /// Whether a node has to wait for it.
+    pub fn applies_to(&self, node: &str) -> bool {
         match &self.scope {
-            Scope::Pool => true,
-            Scope::Nodes(nodes) => nodes.contains(node),
-            Scope::AllBut(nodes) => !nodes.contains(node),
+            HoldScope::Pool => true,
+            HoldScope::Nodes(nodes) => nodes.contains(node),
+            HoldScope::AllExcept(nodes) => !nodes.contains(node),
         }
     }
 }

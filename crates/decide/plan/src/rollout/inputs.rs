@@ -5,14 +5,13 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 
 use super::hold::Hold;
-use super::reservation::Promise;
-use crate::fleet::custom_boot::Boots;
+use super::reservation::Reservation;
+use crate::fleet::first_boot::FirstBootPools;
 use crate::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView};
 
 /// Everything that the decision about a pool depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The pool.
     pub pool: PoolView<'a>,
     /// The nodes that take their configuration from it.
     pub nodes: &'a [&'a NodeView<'a>],
@@ -21,25 +20,23 @@ pub struct Inputs<'a> {
     /// The nodes that the pods of the controllers run on, one for each pod.
     pub operator_nodes: &'a [&'a str],
     /// Custom pools that nodes may have booted for.
-    pub boots: &'a Boots<'a>,
+    pub first_boot_pools: &'a FirstBootPools<'a>,
     /// The pool that keeps quorum together with this one: `arbiter` for `master` and the other way round, in a cluster
     /// with an arbiter. Both must be decided one after the other on the same snapshot, never at the same time.
-    pub partner: Option<Partner<'a>>,
-    /// The orders that an earlier decision was about to give. Those that may still be given count as given.
-    pub promised: &'a Promise,
+    pub partner: Option<QuorumPartner<'a>>,
+    /// The orders that an earlier decision was about to give. Those that may still arrive count as given.
+    pub reservation: &'a Reservation,
     /// The time.
     pub now: Timestamp,
 }
 
 /// The pool that keeps quorum together with another one.
 #[derive(Clone, Copy, Debug)]
-pub struct Partner<'a> {
-    /// That pool.
+pub struct QuorumPartner<'a> {
     pub pool: PoolView<'a>,
-    /// Its nodes.
     pub nodes: &'a [&'a NodeView<'a>],
-    /// What is promised on it: a node that may be given an order at any moment is as good as away.
-    pub promised: &'a Promise,
+    /// Its reservation: a node that may be given an order at any moment counts as unavailable.
+    pub reservation: &'a Reservation,
 }
 
 /// Snapshot of a pool with everything that a decision about it depends on.
@@ -51,8 +48,8 @@ pub struct PoolSnapshot<'a> {
     pool: PoolView<'a>,
     nodes: &'a [&'a NodeView<'a>],
     operator_nodes: &'a [&'a str],
-    boots: Boots<'a>,
-    promised: Promise,
+    first_boot_pools: FirstBootPools<'a>,
+    reservation: Reservation,
     partner: Option<PartnerSnapshot<'a>>,
     now: Timestamp,
 }
@@ -61,7 +58,7 @@ pub struct PoolSnapshot<'a> {
 struct PartnerSnapshot<'a> {
     pool: PoolView<'a>,
     nodes: &'a [&'a NodeView<'a>],
-    promised: Promise,
+    reservation: Reservation,
 }
 
 impl<'a> PoolSnapshot<'a> {
@@ -80,14 +77,14 @@ impl<'a> PoolSnapshot<'a> {
             .and_then(|name| pools.clone().find(|pool| pool.metadata.name.as_deref() == Some(name)));
         let partner = partner.map(|object| {
             let pool = PoolView::of(object);
-            PartnerSnapshot { pool, nodes: nodes_of(pool.name), promised: Promise::of(object) }
+            PartnerSnapshot { pool, nodes: nodes_of(pool.name), reservation: Reservation::of(object) }
         });
         Self {
             pool,
             nodes: nodes_of(pool.name),
             operator_nodes: &[],
-            boots: Boots::of(pools, rendered),
-            promised: Promise::of(pool.object),
+            first_boot_pools: FirstBootPools::of(pools, rendered),
+            reservation: Reservation::of(pool.object),
             partner,
             now,
         }
@@ -95,10 +92,10 @@ impl<'a> PoolSnapshot<'a> {
 
     /// With other reservations than those written on the pool and on its quorum partner: without those of nodes that were
     /// read again and turned out to be out of reach of an order.
-    pub fn with_reservations(mut self, own: Promise, of_partner: Promise) -> Self {
-        self.promised = own;
+    pub fn with_reservations(mut self, own: Reservation, of_partner: Reservation) -> Self {
+        self.reservation = own;
         if let Some(partner) = &mut self.partner {
-            partner.promised = of_partner;
+            partner.reservation = of_partner;
         }
         self
     }
@@ -117,9 +114,13 @@ impl<'a> PoolSnapshot<'a> {
             nodes: self.nodes,
             holds: &[],
             operator_nodes: self.operator_nodes,
-            boots: &self.boots,
-            partner: partner.map(|found| Partner { pool: found.pool, nodes: found.nodes, promised: &found.promised }),
-            promised: &self.promised,
+            first_boot_pools: &self.first_boot_pools,
+            partner: partner.map(|found| QuorumPartner {
+                pool: found.pool,
+                nodes: found.nodes,
+                reservation: &found.reservation,
+            }),
+            reservation: &self.reservation,
             now: self.now,
         }
     }

@@ -1,4 +1,4 @@
-//! Everything about one pool at once: the decision of the pool controller, as changes and a report.
+//! Pool decision: everything that the pool controller decides about one pool, as changes and a report.
 //!
 //! Applying the changes and deciding again leads, without progress of nodes, to no further change; an idle pool causes
 //! none at all.
@@ -25,18 +25,18 @@ use crate::status::{node_status, pool_status};
 pub struct Inputs<'a> {
     /// What decides which nodes move. Its nodes come with their MachineConfigNodes.
     pub rollout: rollout::Inputs<'a>,
-    /// What is in the way of drains under way, by node.
-    pub hindrances: &'a BTreeMap<String, Arc<str>>,
+    /// The blockers of drains under way, by node.
+    pub blockers: &'a BTreeMap<String, Arc<str>>,
     /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
-    /// MachineConfigNodes are told with the end, which often follows at once: one write instead of two.
+    /// MachineConfigNodes are written when they are done, which is often at once: one write instead of two.
     pub unanswered: &'a BTreeSet<String>,
     /// The nodes that are in no pool because this one and another both select them, each in a sentence.
-    pub disputed: &'a [String],
+    pub conflicting: &'a [String],
     /// The certificates of the ControllerConfig.
     pub certificates: &'a [ControllerCertificate],
     /// How many control-plane nodes the cluster has, in the words of Infrastructure.
     pub topology: Option<&'a str>,
-    /// How long counts of nodes are not to be written yet, because they were a moment ago. Whatever else the status says is
+    /// How long counts of nodes are not to be written yet, because they were written a moment ago. The rest of the status is
     /// written at once.
     pub count_delay: Option<Duration>,
 }
@@ -58,11 +58,12 @@ pub struct Report<'a> {
 /// Decides about a pool.
 ///
 /// The stages: fences and the reservation, which make sure that the budget holds; what MachineConfigNodes report; the
-/// orders; the pool's own status, which is written whatever became of single nodes.
+/// orders; the pool's own status, which is written even if writes of single nodes fail.
 pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
-    let rollout::Inputs { pool, nodes, promised, now, .. } = inputs.rollout;
+    let rollout::Inputs { pool, nodes, reservation, now, .. } = inputs.rollout;
     let verdicts = rollout::decide(&inputs.rollout);
-    let reservation = promised.next(&verdicts.chosen, nodes, pool.target()).map(|promise| promise.change(pool));
+    let next = reservation.next(&verdicts.chosen, nodes, pool.target());
+    let reserve = next.map(|next| next.change(pool));
     let mut updates = status_updates(inputs, &verdicts);
     // Nodes that move now come first: there are no more of them than can be reserved at a time.
     updates.sort_by_key(|update| !update.is_order());
@@ -71,7 +72,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
     let topology = inputs.topology;
     let orders = targeting::changes(&targeting::Inputs { pool, nodes, decision: &verdicts, topology, now });
     let certificates = inputs.certificates;
-    let remarks = Remarks::of(nodes, pool.target(), &verdicts.waiting, inputs.disputed);
+    let remarks = Remarks::of(nodes, pool.target(), &verdicts.waiting, inputs.conflicting);
     let status = pool_status::status(&pool_status::Inputs { pool, nodes, remarks: &remarks, certificates, now });
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
     let is_count = |status: &MachineConfigPoolStatus| {
@@ -88,7 +89,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
     let recheck = [recheck, delay, (!are_all_written).then_some(Duration::ZERO)].into_iter().flatten().min();
     let stages = vec![
         Stage::sequence(Purpose::Fence, fences(nodes, &verdicts)),
-        Stage::sequence(Purpose::Reserve, reservation),
+        Stage::sequence(Purpose::Reserve, reserve),
         Stage::per_object(Purpose::Report, []).with_deferred(updates.into_iter().map(NodeStatusUpdate::into_deferred)),
         Stage::per_object(Purpose::Order, orders),
         Stage::sequence(Purpose::Status, status_changes),
@@ -138,24 +139,25 @@ fn status_updates<'a>(inputs: &Inputs<'a>, verdicts: &rollout::Verdicts<'_>) -> 
             target,
             is_chosen,
             waiting: None,
-            hindrance: inputs.hindrances.get(node.name).map(Arc::as_ref),
+            blocker: inputs.blockers.get(node.name).map(Arc::as_ref),
             now,
         };
         let waiting = waiting.get(node.name).copied();
         let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && node.is_on_course());
-        if !node_status::is_told(&node_status::Inputs { waiting, ..about }, is_unanswered) {
+        if !node_status::is_current(&node_status::Inputs { waiting, ..about }, is_unanswered) {
             updates.push(NodeStatusUpdate { inputs: about, waiting: waiting.cloned(), is_unanswered });
         }
     }
     updates
 }
 
-/// Touches nodes, so that an order which was promised and is not wanted any more is refused.
+/// Fences nodes, so that a reserved order which is obsolete is refused.
 fn fences(nodes: &[&NodeView<'_>], verdicts: &rollout::Verdicts<'_>) -> Vec<Change> {
     let is_stray = |node: &&&NodeView<'_>| verdicts.fence.binary_search(&node.name).is_ok();
     let fence = |node: &&NodeView<'_>| {
         let revision = node.resource_version.unwrap_or_default();
-        let patch = json!({"metadata": {"annotations": {annotation::FENCED.as_str(): revision}}});
+        let (key, former) = (annotation::ORDER_FENCE.as_str(), annotation::FORMER_ORDER_FENCE.as_str());
+        let patch = json!({"metadata": {"annotations": {key: revision, former: null}}});
         Change::patch(node.object_ref(), patch)
     };
     nodes.iter().filter(is_stray).map(fence).collect()

@@ -1,8 +1,8 @@
-//! What a decision writes onto nodes: orders, taints, labels (machineconfig.md, 4.5).
+//! Targeting: what a decision writes onto nodes (orders, taints, labels).
 //!
-//! - A node gets at most one patch a decision, with the version that was looked at as precondition: whoever changed the
-//!   node meanwhile changes the decision too.
-//! - The controller never writes `currentConfig`, `state` or `currentImage`: those are the node's own words.
+//! - A node gets at most one patch a decision, with the version that was read as precondition: a node that was
+//!   changed meanwhile is decided about again.
+//! - The controller never writes `currentConfig`, `state` or `currentImage`: those are reported by the node itself.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,7 +16,7 @@ use seaworthy_api::vocabulary::{Annotation, Label, seaworthy};
 use seaworthy_change::{Change, Event, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use crate::fleet::custom_boot::Joining;
+use crate::fleet::first_boot::MissingLabels;
 use crate::fleet::{NodeView, PoolView, Target};
 use crate::rollout::Verdicts;
 use crate::rollout::forecast;
@@ -24,13 +24,11 @@ use crate::rollout::forecast;
 /// Everything that the changes depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The pool.
     pub pool: PoolView<'a>,
-    /// Its nodes.
     pub nodes: &'a [&'a NodeView<'a>],
     /// What was decided about them.
     pub decision: &'a Verdicts<'a>,
-    /// How many control-plane nodes the cluster has, in the words of Infrastructure; `None` where nobody says.
+    /// How many control-plane nodes the cluster has, in the words of Infrastructure; `None` where it is not known.
     pub topology: Option<&'a str>,
     /// The time.
     pub now: Timestamp,
@@ -38,22 +36,22 @@ pub struct Inputs<'a> {
 
 /// The changes that carry out a decision, nodes in the order in which they were chosen, then the others.
 ///
-/// A pool that is on its way out changes no node, and one that is paused only those that are told to stay what they are.
+/// A pool that is on its way out changes no node, and one that is paused only those that are ordered to keep what they run.
 pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
     let Some(target) = inputs.pool.target().filter(|_| !inputs.pool.is_deleting()) else {
         return Vec::new();
     };
     let is_paused = inputs.pool.is_paused();
     let nodes: BTreeMap<&str, &NodeView<'_>> = inputs.nodes.iter().map(|node| (node.name, *node)).collect();
-    let joining: BTreeMap<&str, &Joining<'_>> =
-        inputs.decision.joining.iter().map(|joining| (joining.node, joining)).collect();
+    let missing_labels: BTreeMap<&str, &MissingLabels<'_>> =
+        inputs.decision.missing_labels.iter().map(|missing_labels| (missing_labels.node, missing_labels)).collect();
     let chosen: HashSet<&str> = inputs.decision.chosen.iter().copied().collect();
     let first = inputs.decision.chosen.iter().filter_map(|name| nodes.get(name)).copied();
     let rest = nodes.values().copied().filter(|node| !is_paused && !chosen.contains(node.name));
     let mut changes: Vec<Change> = first
         .chain(rest)
         .filter_map(|node| {
-            let mut patch = Patch::default();
+            let mut patch = NodePatch::default();
             if chosen.contains(node.name) {
                 patch.order(node, target, inputs.now);
             }
@@ -64,8 +62,8 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
             if inputs.pool.name == MASTER {
                 patch.label(node, label::NODE_ROLE_CONTROL_PLANE, "");
             }
-            if let Some(joining) = joining.get(node.name) {
-                for (key, value) in &joining.labels {
+            if let Some(missing_labels) = missing_labels.get(node.name) {
+                for (key, value) in &missing_labels.labels {
                     patch.labels.insert(key.clone(), value.as_str().into());
                 }
                 patch.annotate(annotation::CUSTOM_POOL_LABELS_APPLIED, None, Some(""));
@@ -73,12 +71,12 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
             patch.into_change(node)
         })
         .collect();
-    changes.extend(deferral(inputs));
+    changes.extend(deferral_event(inputs));
     changes
 }
 
-/// The event that tells of a node which comes last.
-fn deferral(inputs: &Inputs<'_>) -> Option<Change> {
+/// The event about a node that is updated last.
+fn deferral_event(inputs: &Inputs<'_>) -> Option<Change> {
     let node = inputs.decision.deferred?;
     let event = Event {
         is_warning: false,
@@ -92,8 +90,8 @@ fn deferral(inputs: &Inputs<'_>) -> Option<Change> {
 /// How many nodes an event names one by one; it has room for about a thousand characters.
 const NAMED: usize = 10;
 
-/// The event that tells of the orders which were given: of those that were to be, not every one may have been.
-pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Change> {
+/// The event about the orders that were given: not every order that was decided may have been.
+pub fn orders_event(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Change> {
     let (reason, image) = match target.image {
         None => (PoolEvent::SetDesiredConfig, String::new()),
         Some(image) => (PoolEvent::SetDesiredConfigAndOsImage, format!(" / Image: {image}")),
@@ -115,17 +113,18 @@ pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Change>
 
 /// A merge patch of a node.
 #[derive(Default)]
-struct Patch {
+struct NodePatch {
     annotations: Map<String, Value>,
     labels: Map<String, Value>,
     taints: Option<Vec<Taint>>,
 }
 
-impl Patch {
+impl NodePatch {
     fn order(&mut self, node: &NodeView<'_>, target: Target<'_>, now: Timestamp) {
         if node.desired_config != Some(target.config) {
             let ordered = forecast::ordered(now, node.current_config);
-            self.annotate(seaworthy::annotation::ORDERED, node.ordered, Some(&ordered));
+            self.annotate(seaworthy::annotation::LAST_ORDER, node.last_order, Some(&ordered));
+            self.annotations.insert(seaworthy::annotation::FORMER_LAST_ORDER.into(), Value::Null);
         }
         self.annotate(annotation::DESIRED_CONFIG, node.desired_config, Some(target.config));
         self.annotate(annotation::DESIRED_IMAGE, node.desired_image, target.image);

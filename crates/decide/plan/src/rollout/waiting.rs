@@ -1,4 +1,4 @@
-//! Waiting is a result: why a node does not move, as data and as a sentence.
+//! Waiting: why a node does not move, as data and as text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use seaworthy_api::vocabulary::seaworthy::annotation::PAUSED;
 use crate::duration;
 use crate::rollout::hold::Hold;
 
-/// What a node does that is on its way.
+/// The text of a node that is updating.
 pub(crate) const UPDATING: &str = "is updating";
 
 /// A node that does not move, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The node.
     pub node: String,
     /// Why.
     pub reason: Reason,
@@ -26,7 +25,6 @@ pub struct Waiting {
 /// A node that holds a part of the budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The node.
     pub node: String,
     /// Since when, if that is known.
     pub since: Option<Timestamp>,
@@ -51,18 +49,18 @@ impl fmt::Display for Holder {
 
 /// Why a node does not move.
 ///
-/// [`Display`](fmt::Display) gives a sentence for people who look now; [`Reason::lasting`] one that stays the same as long
+/// [`Display`](fmt::Display) gives a sentence for people who look now; [`Reason::stable_text`] one that stays the same as long
 /// as the reason does, for objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It runs the target.
     Updated,
-    /// It is on its way to the target.
+    /// It is updating to the target.
     Updating {
         /// The node itself, with the time.
         node: Holder,
     },
-    /// It is on its way to the target, and its pods cannot be evicted.
+    /// It is updating to the target, and its pods cannot be evicted.
     DrainBlocked {
         /// What is in the way.
         blockers: String,
@@ -71,42 +69,33 @@ pub enum Reason {
     },
     /// It could not reach the target.
     Failed {
-        /// What its daemon says.
+        /// What its daemon reported.
         message: String,
     },
     /// The pool is paused.
-    PoolPaused {
-        /// The pool.
-        pool: String,
-    },
+    PoolPaused { pool: String },
     /// An annotation on the node asks for it.
     NodePaused {
-        /// What the annotation says.
+        /// The value of the annotation.
         why: String,
     },
     /// The pool is being deleted.
-    PoolDeleting {
-        /// The pool.
-        pool: String,
-    },
+    PoolDeleting { pool: String },
     /// The pool has no configuration yet.
-    NoConfiguration {
-        /// The pool.
-        pool: String,
-    },
+    NoConfiguration { pool: String },
     /// The pool's maxUnavailable cannot be read.
     InvalidMaxUnavailable {
         /// What was found.
         found: String,
     },
-    /// As many nodes as may be are away, or will be after this decision.
+    /// As many nodes as allowed are unavailable, or will be after this decision.
     Budget {
-        /// How many may be away.
+        /// How many may be unavailable.
         max: i64,
-        /// Who is, by name. Shared: thousands of nodes wait for the same few.
+        /// The nodes that are, by name. Shared: thousands of nodes wait for the same few.
         used_by: Arc<[Holder]>,
     },
-    /// The budget has room for it, but as many orders as can be promised at a time are out.
+    /// The budget has room for it, but as many orders as can be reserved at a time are in progress.
     OrdersInProgress {
         /// How many are.
         count: usize,
@@ -115,16 +104,15 @@ pub enum Reason {
     NotReady {
         /// The condition that is not as it should be.
         condition: String,
-        /// Its status.
         status: String,
         /// The node itself, with the time.
         node: Holder,
     },
-    /// No node daemon has ever spoken for the node, so nobody would carry out an order.
+    /// No node daemon has ever reported for the node, so an order would not be carried out.
     NoNodeDaemon,
-    /// Somebody took the node out of scheduling.
+    /// Someone else cordoned the node.
     Cordoned,
-    /// The node is on its way to another configuration.
+    /// The node is updating to another configuration.
     OtherTargetInProgress {
         /// That configuration.
         config: String,
@@ -138,14 +126,13 @@ pub enum Reason {
         /// The pool that it booted for.
         pool: String,
     },
-    /// Nodes of the pool that keeps quorum with this one are away.
+    /// Nodes of the pool that keeps quorum with this one are unavailable.
     Quorum {
-        /// That pool.
         pool: String,
-        /// Its nodes that are away.
+        /// Its nodes that are unavailable.
         used_by: Arc<[Holder]>,
     },
-    /// Something beside the pool asks it to wait.
+    /// A hold applies to it.
     Held {
         /// What it is.
         hold: Hold,
@@ -153,7 +140,7 @@ pub enum Reason {
     /// No pool selects the node.
     NotInPool,
     /// Nothing here can configure the node's operating system.
-    OtherSystem,
+    UnsupportedOs,
     /// Several custom pools select the node.
     SeveralPools {
         /// Those pools.
@@ -162,8 +149,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason in one word.
-    pub fn word(&self) -> WaitingReason {
+    /// The reason for programs.
+    pub fn code(&self) -> WaitingReason {
         match self {
             Reason::Updated => WaitingReason::Updated,
             Reason::Updating { .. } => WaitingReason::Updating,
@@ -184,22 +171,22 @@ impl Reason {
             Reason::JoiningPool { .. } => WaitingReason::JoiningPool,
             Reason::Quorum { .. } => WaitingReason::Quorum,
             Reason::Held { .. } => WaitingReason::Held,
-            Reason::NotInPool | Reason::OtherSystem => WaitingReason::NotInPool,
+            Reason::NotInPool | Reason::UnsupportedOs => WaitingReason::NotInPool,
             Reason::SeveralPools { .. } => WaitingReason::SeveralPools,
         }
     }
 
-    /// The sentence for objects. It says neither how long nor, for a budget, who: otherwise every step of one node would be
+    /// The text for objects. It has neither a duration nor, for a budget, the nodes that use it: otherwise every step of one node would be
     /// a write for every node that waits, and an idle fleet would write once a minute.
-    pub fn lasting(&self) -> String {
+    pub fn stable_text(&self) -> String {
         match self {
             Reason::Updating { .. } => UPDATING.to_owned(),
             Reason::DrainBlocked { blockers, .. } => format!("drain blocked by {blockers}"),
             Reason::Budget { max, .. } => format!("waits for its turn: budget {max} is used"),
-            Reason::OrdersInProgress { .. } => "waits for its turn: many nodes are ordered at once".to_owned(),
+            Reason::OrdersInProgress { .. } => "waits for its turn: too many orders are in progress".to_owned(),
             Reason::NotReady { condition, status, .. } => format!("not ready: condition {condition} is {status}"),
-            Reason::OtherTargetInProgress { config, .. } => format!("still on its way to {config}"),
-            Reason::Quorum { pool, .. } => format!("keeps quorum: a node of pool {pool} is away"),
+            Reason::OtherTargetInProgress { config, .. } => format!("still updating to {config}"),
+            Reason::Quorum { pool, .. } => format!("waits for quorum: a node of pool {pool} is unavailable"),
             other => other.to_string(),
         }
     }
@@ -217,7 +204,7 @@ impl fmt::Display for Reason {
                 write!(f, "drain blocked by {blockers}")?;
                 since(node, f)
             }
-            Reason::Failed { message } if message.is_empty() => f.write_str("failed; its daemon gives no reason"),
+            Reason::Failed { message } if message.is_empty() => f.write_str("failed; its daemon reported no reason"),
             Reason::Failed { message } => write!(f, "failed: {message}"),
             Reason::PoolPaused { pool } => write!(f, "paused: spec.paused of pool {pool} is true"),
             Reason::NodePaused { why } if why.is_empty() => write!(f, "paused by annotation {PAUSED}"),
@@ -228,13 +215,13 @@ impl fmt::Display for Reason {
                 f,
                 "spec.maxUnavailable is {found:?}; accepted are a whole number such as 2, without quotes, and a percentage such as \"10%\""
             ),
-            Reason::Budget { max, .. } if *max < 0 => write!(f, "budget {max} lets no node move"),
+            Reason::Budget { max, .. } if *max < 0 => write!(f, "budget {max} allows no node to move"),
             Reason::Budget { max, used_by } => {
                 write!(f, "budget {max} used by ")?;
                 holders(used_by, f)
             }
             Reason::OrdersInProgress { count } => {
-                write!(f, "waits until some of the {count} nodes that were ordered before it have answered")
+                write!(f, "waits for its turn: {count} orders are in progress")
             }
             Reason::NotReady { condition, status, node } => {
                 write!(f, "not ready: condition {condition} is {status}")?;
@@ -247,24 +234,26 @@ impl fmt::Display for Reason {
             ),
             Reason::Cordoned => f.write_str("cordoned by someone else; `kubectl uncordon` lets it move"),
             Reason::OtherTargetInProgress { config, node } => {
-                write!(f, "still on its way to {config}")?;
+                write!(f, "still updating to {config}")?;
                 since(node, f)
             }
-            Reason::RunsOperator => f.write_str("runs the controllers, so the others of its pool come first"),
-            Reason::JoiningPool { pool } => write!(f, "booted for pool {pool} and gets its labels first"),
+            Reason::RunsOperator => f.write_str("runs the controllers; the other nodes of its pool are updated first"),
+            Reason::JoiningPool { pool } => {
+                write!(f, "booted for pool {pool}; the labels of the pool are applied first")
+            }
             Reason::Quorum { pool, used_by } => {
-                write!(f, "keeps quorum: pool {pool} has away ")?;
+                write!(f, "waits for quorum: unavailable in pool {pool}: ")?;
                 holders(used_by, f)
             }
             Reason::Held { hold } => write!(f, "waits for {}", hold.what),
-            // A kubelet may not give itself this label, so on a plain Kubernetes nobody does.
+            // A kubelet may not set this label on its own Node, so on plain Kubernetes it is not set.
             Reason::NotInPool => f.write_str(
-                "no pool selects it; a label that a pool's spec.nodeSelector asks for puts it there, such as `kubectl label \
+                "no pool selects it; add a label that a pool's spec.nodeSelector matches, such as `kubectl label \
                  node NAME node-role.kubernetes.io/worker=`",
             ),
-            Reason::OtherSystem => f.write_str("no pool has nodes with Windows"),
+            Reason::UnsupportedOs => f.write_str("no pool configures Windows nodes"),
             Reason::SeveralPools { pools } => {
-                write!(f, "belongs to {} custom pools ({}); leave it in one", pools.len(), pools.join(", "))
+                write!(f, "belongs to {} custom pools ({}); a node can be in only one", pools.len(), pools.join(", "))
             }
         }
     }

@@ -1,12 +1,11 @@
-//! The MachineConfigNode of a node: its order, and how far it is, step by step (machineconfig.md, 1.4;
-//! server-and-daemon.md, B23).
+//! Node status: the MachineConfigNode of a node, with its order and the progress of each step.
 //!
 //! - Everything is derived from the Node, its drain and the roll-out's verdict, so a lost object comes back as it was.
 //! - A step that belongs to the order that the node is on is True when done, Unknown while under way, False before; when
 //!   the node runs its target, all steps are False again and `Updated` is True.
 //! - `Updated` carries the reason why the node does not move. The sentence stays the same as long as the reason does.
-//! - Of the object only what follows from all that is written here. Nobody else writes it in this plane (the daemon speaks
-//!   through its Node's annotations); what somebody else has put into it is theirs and stays.
+//! - Only the fields that follow from these inputs are written. No other component of ours writes the object (the daemon
+//!   reports with annotations of its Node); what other clients wrote into it stays.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,10 +24,10 @@ use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition
 use seaworthy_change::{Action, Change, ObjectRef};
 use serde_json::{Value, json};
 
+use crate::api_name::{is_image_name, is_object_name};
 use crate::fleet::{NodeView, Target};
-use crate::name::{is_image_name, is_object_name};
 use crate::rollout::waiting::{Reason, UPDATING};
-use crate::sentence::shorten;
+use crate::truncation::truncate;
 
 use ConditionStatus::{False, True, Unknown as Underway};
 
@@ -52,7 +51,7 @@ const TYPES: [NodeCondition; 15] = [
 ];
 
 /// How long the message of a condition may be: the API server refuses the object otherwise, for as long as it says that.
-const LONGEST_MESSAGE: usize = 32 << 10;
+const MAX_MESSAGE_BYTES: usize = 32 << 10;
 
 /// Everything that a MachineConfigNode depends on.
 #[derive(Clone, Copy, Debug)]
@@ -63,18 +62,18 @@ pub struct Inputs<'a> {
     pub pool: Option<&'a str>,
     /// What the pool wants it to run, if it wants anything.
     pub target: Option<Target<'a>>,
-    /// Whether the roll-out gives it the target now: the order is told here first, as upstream does.
+    /// Whether the roll-out gives it the target now: the order is reported here first, as upstream does.
     pub is_chosen: bool,
     /// Why it does not move; `None` when it is chosen or runs its target.
     pub waiting: Option<&'a Reason>,
-    /// What is in the way of its drain.
-    pub hindrance: Option<&'a str>,
+    /// What blocks its drain.
+    pub blocker: Option<&'a str>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// The MachineConfigNodes whose node is gone. In a cluster the garbage collector deletes them as well; where the owner is
-/// not on them, nobody else does.
+/// The MachineConfigNodes whose node is gone. In a cluster the garbage collector deletes them as well; where they have
+/// no owner reference, only this does.
 pub fn orphans<'a>(
     progress: impl IntoIterator<Item = &'a MachineConfigNode>,
     nodes: &[NodeView<'_>],
@@ -82,7 +81,7 @@ pub fn orphans<'a>(
     let nodes: BTreeSet<&str> = nodes.iter().map(|node| node.name).collect();
     let is_orphan = |object: &&MachineConfigNode| {
         let metadata = &object.metadata;
-        // What is on its way out needs nobody.
+        // One that is being deleted is left alone.
         metadata.deletion_timestamp.is_none() && metadata.name.as_deref().is_some_and(|name| !nodes.contains(name))
     };
     progress.into_iter().filter(is_orphan).collect()
@@ -97,9 +96,9 @@ pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
     object
 }
 
-/// Whether the object is as it should be already; while its status waits, as far as its spec goes. It is asked of every
-/// node at every decision, and mostly it is: so nothing is built for the answer.
-pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
+/// Whether the object is up to date; of one whose status waits, only the spec is compared. This runs for every node in every
+/// decision and is mostly true, so nothing is allocated for the answer.
+pub fn is_current(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
     let Some((old, status)) = inputs.node.progress.and_then(|old| old.status.as_ref().map(|status| (old, status)))
     else {
         return false;
@@ -115,24 +114,24 @@ pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
     }
     let steps = Steps::of(inputs);
     let mut types = TYPES.map(|_| false);
-    let mut is_said = |(nth, found): (usize, &Condition)| {
+    let mut is_condition_current = |(nth, found): (usize, &Condition)| {
         // Mostly they are in this order, because they were written in it.
         let is = |type_: &NodeCondition| type_.as_str() == found.type_;
         let nth = if TYPES.get(nth).is_some_and(is) { Some(nth) } else { TYPES.iter().position(is) };
         let Some(nth) = nth else { return true };
         types[nth] = true;
-        steps.is_said(TYPES[nth], found)
+        steps.is_current(TYPES[nth], found)
     };
     order.is_version(status.config_version.as_ref(), node)
         && is_image(status.config_image.as_ref(), node)
         && status.observed_generation == Some(generation(inputs, true))
-        && status.conditions.iter().flatten().enumerate().all(&mut is_said)
-        && types.into_iter().all(|is_there| is_there)
+        && status.conditions.iter().flatten().enumerate().all(&mut is_condition_current)
+        && types.into_iter().all(|is_present| is_present)
 }
 
 /// What the spec says that a node should run.
 struct Order<'a> {
-    /// As it stands on the node or the pool.
+    /// As it is on the node or the pool.
     config: &'a str,
     image: Option<&'a str>,
 }
@@ -147,7 +146,7 @@ impl<'a> Order<'a> {
         Self { config: config.unwrap_or_default(), image: image.filter(|image| is_image_name(image)) }
     }
 
-    /// Whatever stands there: what is no name the API server would refuse for ever.
+    /// The name, if it is one: the API server would refuse any other text at every attempt.
     fn desired(&self) -> &'a str {
         if is_object_name(self.config) { self.config } else { NOT_YET_SET }
     }
@@ -196,7 +195,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Without an identity there is nobody to belong to: manifests are not in a cluster.
+/// A Node without a uid cannot be an owner: manifests are not in a cluster.
 fn owners(node: &NodeView<'_>) -> Option<Vec<OwnerReference>> {
     let owner = || OwnerReference {
         api_version: "v1".to_owned(),
@@ -226,11 +225,11 @@ pub fn differs(old: Option<&MachineConfigNode>, new: &MachineConfigNode) -> (boo
     let owners = |object: &MachineConfigNode| object.metadata.owner_references.clone().unwrap_or_default();
     let (found, wanted) = (owners(old), owners(new));
     let is_owned = wanted.iter().all(|owner| found.contains(owner));
-    (told(&old.spec) != told(&new.spec) || !is_owned, old.status != new.status)
+    (reported(&old.spec) != reported(&new.spec) || !is_owned, old.status != new.status)
 }
 
-/// What is told in a spec. What else may be there belongs to others.
-fn told(spec: &MachineConfigNodeSpec) -> [Option<&str>; 4] {
+/// The fields of a spec that are written here. Other fields belong to other clients.
+fn reported(spec: &MachineConfigNodeSpec) -> [Option<&str>; 4] {
     let image = spec.config_image.as_ref().map(|image| image.desired_image.as_str());
     [Some(&spec.node.name), Some(&spec.pool.name), Some(&spec.config_version.desired), image]
 }
@@ -260,11 +259,11 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
     changes
 }
 
-/// Of a status what is ours. To apply more would take it from whoever has written it, and undo what they write next.
+/// The part of a status that is ours. To apply more would take fields from their owners and revert their next writes.
 fn owned(status: &MachineConfigNodeStatus) -> MachineConfigNodeStatus {
     let is_ours = |found: &&Condition| {
         let type_ = TYPES.into_iter().find(|type_| type_.as_str() == found.type_);
-        type_.is_some_and(|type_| !is_foreign(type_) || is_untouched(type_, found))
+        type_.is_some_and(|type_| !is_unmanaged(type_) || is_untouched(type_, found))
     };
     let ours =
         |found: &Condition| Condition { observed_generation: None, unknown: Unknown::default(), ..found.clone() };
@@ -287,7 +286,7 @@ fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
     status.observed_generation = Some(generation(inputs, is_same));
     let old = status.conditions.take().unwrap_or_default();
     let steps = Steps::of(inputs);
-    // The list keeps its order, whoever put something into it: a new order would be a write.
+    // The list keeps its order, including conditions of others: a new order would be a write.
     let known = |found: &Condition| TYPES.into_iter().find(|type_| type_.as_str() == found.type_);
     let mut conditions: Vec<Condition> = old
         .iter()
@@ -338,8 +337,8 @@ fn generation(inputs: &Inputs<'_>, is_same: bool) -> i64 {
     next.max(observed).max(1)
 }
 
-/// What a condition says.
-type Said<'a> = (ConditionStatus, &'static str, Cow<'a, str>);
+/// Status, reason and message of a condition.
+type ConditionContent<'a> = (ConditionStatus, &'static str, Cow<'a, str>);
 
 /// How far a node is.
 struct Steps<'a> {
@@ -364,33 +363,33 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Whether the node runs another configuration than it was told of last.
+    /// Whether the node runs another configuration than was reported last.
     fn runs_another(&self) -> bool {
-        let told = self.inputs.node.progress.and_then(|old| old.status.as_ref()?.config_version.as_ref());
-        told.is_some_and(|told| told.current.as_deref() != current(self.inputs.node))
+        let reported = self.inputs.node.progress.and_then(|old| old.status.as_ref()?.config_version.as_ref());
+        reported.is_some_and(|reported| reported.current.as_deref() != current(self.inputs.node))
     }
 
-    /// Whether a condition says what it should.
-    fn is_said(&self, type_: NodeCondition, found: &Condition) -> bool {
-        if is_foreign(type_) {
+    /// Whether a condition is up to date.
+    fn is_current(&self, type_: NodeCondition, found: &Condition) -> bool {
+        if is_unmanaged(type_) {
             return true;
         }
-        let (status, reason, message) = self.said(type_, Some(found));
+        let (status, reason, message) = self.content(type_, Some(found));
         found.status == status && found.reason == reason && found.message == message
     }
 
-    /// What a condition should say, in as many words as it may have.
-    fn said<'s>(&'s self, type_: NodeCondition, found: Option<&'s Condition>) -> Said<'s> {
-        let (status, reason, message) = self.say(type_).unwrap_or_else(|| self.not_reached(type_, found));
-        let message = match message.len() > LONGEST_MESSAGE {
-            true => shorten(&message, LONGEST_MESSAGE).into_owned().into(),
+    /// What a condition should be, with a message of at most [`MAX_MESSAGE_BYTES`].
+    fn content<'s>(&'s self, type_: NodeCondition, found: Option<&'s Condition>) -> ConditionContent<'s> {
+        let (status, reason, message) = self.reached(type_).unwrap_or_else(|| self.not_reached(type_, found));
+        let message = match message.len() > MAX_MESSAGE_BYTES {
+            true => truncate(&message, MAX_MESSAGE_BYTES).into_owned().into(),
             false => message,
         };
         (status, reason, message)
     }
 
-    /// What a condition says; `None` leaves it as it is.
-    fn say(&self, type_: NodeCondition) -> Option<Said<'a>> {
+    /// A condition that this order has reached; `None` for others.
+    fn reached(&self, type_: NodeCondition) -> Option<ConditionContent<'a>> {
         let node = self.inputs.node;
         let done = |what: &'static str| (True, NodeReason::Done.as_str(), what.into());
         let underway = |what: &'static str| (Underway, NodeReason::InProgress.as_str(), what.into());
@@ -408,7 +407,7 @@ impl<'a> Steps<'a> {
             NodeCondition::UpdatePrepared if is_working => Some(done("The update was checked")),
             NodeCondition::Cordoned if is_draining || self.is_drained => Some(match node.is_unschedulable {
                 true => done("The node takes no new pods"),
-                false => underway("The node is to take no new pods"),
+                false => underway("The node is being cordoned"),
             }),
             NodeCondition::Drained if self.is_drained => Some(done("The pods have left")),
             NodeCondition::Drained if is_draining => Some(self.draining()),
@@ -423,31 +422,31 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn updated(&self) -> Said<'a> {
+    fn updated(&self) -> ConditionContent<'a> {
         let Inputs { node, target, waiting, .. } = self.inputs;
         match (target, waiting) {
             (Some(target), _) if node.is_updated(*target) => {
                 let message = format!("The node runs {}", target.config);
                 (True, WaitingReason::Updated.as_str(), message.into())
             }
-            (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting().into()),
+            (_, Some(reason)) => (False, reason.code().as_str(), reason.stable_text().into()),
             // In the words of a node that is on its way, which it is as soon as the order is written.
             (Some(_), None) => (False, WaitingReason::Updating.as_str(), UPDATING.into()),
             (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string().into()),
         }
     }
 
-    fn draining(&self) -> Said<'a> {
-        match self.inputs.hindrance {
-            Some(hindrance) => (Underway, WaitingReason::DrainBlocked.as_str(), hindrance.into()),
+    fn draining(&self) -> ConditionContent<'a> {
+        match self.inputs.blocker {
+            Some(blocker) => (Underway, WaitingReason::DrainBlocked.as_str(), blocker.into()),
             None => (Underway, NodeReason::InProgress.as_str(), "The pods are leaving".into()),
         }
     }
 
-    /// What a step says that this order has not reached.
-    fn not_reached<'s>(&'s self, type_: NodeCondition, old: Option<&'s Condition>) -> Said<'s> {
+    /// A step that this order has not reached.
+    fn not_reached<'s>(&'s self, type_: NodeCondition, old: Option<&'s Condition>) -> ConditionContent<'s> {
         // A message that is right already is taken as it is.
-        let said = |old: &'s Condition, about: &str, what: &str| -> Cow<'s, str> {
+        let message = |old: &'s Condition, about: &str, what: &str| -> Cow<'s, str> {
             match old.message.strip_prefix(about) == Some(what) {
                 true => Cow::Borrowed(&old.message),
                 false => format!("{about}{what}").into(),
@@ -460,15 +459,15 @@ impl<'a> Steps<'a> {
             }
             Some(old) if self.order.is_empty() => {
                 let config = self.inputs.node.current_config.unwrap_or(NOT_YET_SET);
-                (False, NodeReason::Updated.as_str(), said(old, config, ": the steps to it are over"))
+                (False, NodeReason::Updated.as_str(), message(old, config, ": all steps are complete"))
             }
-            Some(old) => (False, NodeReason::NotReached.as_str(), said(old, self.order, ": not reached yet")),
+            Some(old) => (False, NodeReason::NotReached.as_str(), message(old, self.order, ": not reached yet")),
         }
     }
 }
 
-/// Of pinned images and release images nothing is known here: what others said stays.
-fn is_foreign(type_: NodeCondition) -> bool {
+/// Nothing is known here about pinned images and release images: conditions of others stay.
+fn is_unmanaged(type_: NodeCondition) -> bool {
     matches!(
         type_,
         NodeCondition::PinnedImageSetsProgressing
@@ -477,7 +476,7 @@ fn is_foreign(type_: NodeCondition) -> bool {
     )
 }
 
-/// What a condition says at first.
+/// The first message of a condition.
 fn not_entered(type_: NodeCondition) -> String {
     format!("This node has not yet entered the {type_} phase")
 }
@@ -490,14 +489,14 @@ fn is_untouched(type_: NodeCondition, found: &Condition) -> bool {
 }
 
 fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, now: Timestamp) -> Condition {
-    if let Some(old) = old.filter(|_| is_foreign(type_)) {
+    if let Some(old) = old.filter(|_| is_unmanaged(type_)) {
         return old.clone();
     }
-    let (status, reason, message) = steps.said(type_, old);
-    // A node that was quick is told of when it is done again: it was not for a moment, and the time says when that ended.
+    let (status, reason, message) = steps.content(type_, old);
+    // A quick node is reported when it is done again: it was not done for a moment, and the time is when that ended.
     // `UpdateComplete` keeps that time when the node has to wait for its next turn, so that it is known what the last took.
-    let is_anew = matches!(type_, NodeCondition::Updated | NodeCondition::UpdateComplete) && steps.runs_another();
-    let same = old.filter(|old| old.status == status && !is_anew);
+    let is_restarted = matches!(type_, NodeCondition::Updated | NodeCondition::UpdateComplete) && steps.runs_another();
+    let same = old.filter(|old| old.status == status && !is_restarted);
     Condition {
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
         observed_generation: old.and_then(|old| old.observed_generation),

@@ -1,4 +1,4 @@
-//! The status of a pool: counts and conditions that follow from its nodes (machineconfig.md, 4.6 and 4.7).
+//! Pool status: counts and conditions that follow from the nodes of a pool.
 //!
 //! - The time of a condition moves with its status only, and a status that says the same is equal: nothing is written
 //!   when nothing has changed.
@@ -18,10 +18,10 @@ use seaworthy_change::{Change, Event, ObjectRef};
 
 use crate::fleet::{NodeView, PoolView, Target};
 use crate::rollout::budget::max_unavailable;
-use crate::sentence::shorten;
 use crate::status::remark::Remarks;
+use crate::truncation::truncate;
 
-/// The bundle whose certificates a pool tells the expiry of.
+/// The bundle whose certificates a pool reports the expiry of.
 const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";
 
 /// Everything that the status depends on.
@@ -29,9 +29,9 @@ const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";
 pub struct Inputs<'a> {
     /// The pool, with the status that it has.
     pub pool: PoolView<'a>,
-    /// Its nodes. What failed ones say is told in the words of their MachineConfigNodes; those without one are counted only.
+    /// Its nodes. Failures are reported with the message of the MachineConfigNode; nodes without one are only counted.
     pub nodes: &'a [&'a NodeView<'a>],
-    /// What is to be said beside how far the nodes are.
+    /// Remarks beside the progress of the nodes.
     pub remarks: &'a Remarks,
     /// The certificates of the ControllerConfig.
     pub certificates: &'a [ControllerCertificate],
@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
     pub now: Timestamp,
 }
 
-/// How many nodes are how far.
+/// The nodes of a pool by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All nodes.
@@ -79,8 +79,8 @@ impl Counts {
 /// Differs: upstream fails to look up the pool of any node while one selector cannot be read, and no pool says why; here
 /// that pool says so, also before it has a configuration, and is not taken for one that has every node where it should be.
 pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
-    let misread = misread(inputs.pool);
-    let target = match (&misread, inputs.pool.target()) {
+    let selector_error = selector_error(inputs.pool);
+    let target = match (&selector_error, inputs.pool.target()) {
         (None, None) => return None,
         (Some(_), None) => Target { config: "", image: None },
         (_, Some(target)) => target,
@@ -93,17 +93,17 @@ pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
     status.ready_machine_count = Some(number(counts.ready));
     status.unavailable_machine_count = Some(number(counts.unavailable));
     status.degraded_machine_count = Some(number(counts.degraded));
-    if counts.all_updated() && misread.is_none() {
+    if counts.all_updated() && selector_error.is_none() {
         status.configuration = inputs.pool.configuration().cloned();
     }
-    let is_told = |certificate: &&ControllerCertificate| certificate.bundle_file == API_SERVER_BUNDLE;
+    let is_reported = |certificate: &&ControllerCertificate| certificate.bundle_file == API_SERVER_BUNDLE;
     let expiry = |certificate: &ControllerCertificate| CertExpiry {
         bundle: certificate.bundle_file.clone(),
         subject: certificate.subject.clone(),
         expiry: certificate.not_after.clone(),
         unknown: Unknown::default(),
     };
-    status.cert_expirys = Some(inputs.certificates.iter().filter(is_told).map(expiry).collect());
+    status.cert_expirys = Some(inputs.certificates.iter().filter(is_reported).map(expiry).collect());
     status.pool_synchronizers_status = Some(vec![PoolSynchronizerStatus {
         pool_synchronizer_type: PoolSynchronizerType::PinnedImageSets.into(),
         machine_count: i64::from(number(counts.machines)),
@@ -116,8 +116,8 @@ pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
         unknown: Unknown::default(),
     }]);
     let mut conditions = status.conditions.take().unwrap_or_default();
-    for said in conditions_of(inputs, target, counts, misread.as_deref(), &conditions) {
-        set(&mut conditions, said, inputs.now);
+    for new in conditions_of(inputs, target, counts, selector_error.as_deref(), &conditions) {
+        set(&mut conditions, new, inputs.now);
     }
     status.conditions = Some(conditions);
     Some(status)
@@ -138,7 +138,7 @@ pub fn differ_in_counts_only(one: &MachineConfigPoolStatus, other: &MachineConfi
     uncounted(one) == uncounted(other)
 }
 
-/// The events that tell of a change from one status to the next.
+/// The events about a change from one status to the next.
 pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Remarks) -> Vec<Change> {
     let name = |status: Option<&MachineConfigPoolStatus>| {
         status?.configuration.as_ref()?.name.clone().filter(|name| !name.is_empty())
@@ -166,23 +166,24 @@ pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Rema
         events.push(event(PoolEvent::Updating, message, target.config));
     }
     let conditions = pool.object.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let told = find(conditions, PoolCondition::Degraded).and_then(|found| found.message.as_deref()).unwrap_or_default();
-    let disputed = &remarks.disputed;
-    if !disputed.is_empty() && !told.contains(disputed.as_str()) {
-        let (reason, message) = (PoolEvent::NodesInSeveralPools.as_str(), disputed.clone());
+    let reported =
+        find(conditions, PoolCondition::Degraded).and_then(|found| found.message.as_deref()).unwrap_or_default();
+    let conflicting = &remarks.conflicting;
+    if !conflicting.is_empty() && !reported.contains(conflicting.as_str()) {
+        let (reason, message) = (PoolEvent::NodesInSeveralPools.as_str(), conflicting.clone());
         events.push(Change::emit(pool.object_ref(), Event { is_warning: true, reason, message, related: None }));
     }
     events
 }
 
 /// What is wrong with the selector of a pool, if it cannot be read.
-fn misread(pool: PoolView<'_>) -> Option<String> {
+fn selector_error(pool: PoolView<'_>) -> Option<String> {
     let error = Selection::of(pool.node_selector()?).err()?;
     Some(format!("spec.nodeSelector cannot be read, so the pool has no nodes: {error}"))
 }
 
-/// What a condition says.
-struct Said {
+/// A condition as it should be.
+struct NewCondition {
     type_: PoolCondition,
     is_true: bool,
     reason: PoolReason,
@@ -193,18 +194,18 @@ fn conditions_of(
     inputs: &Inputs<'_>,
     target: Target<'_>,
     counts: Counts,
-    misread: Option<&str>,
+    selector_error: Option<&str>,
     others: &[StatusCondition],
-) -> Vec<Said> {
+) -> Vec<NewCondition> {
     let Target { config, image } = target;
     let with_image = image.map(|image| format!(" / Image {image}")).unwrap_or_default();
     let pool = inputs.pool;
     let is_stuck = max_unavailable(pool.name, pool.max_unavailable(), inputs.nodes.len()).is_err();
     // The texts are upstream's, because scripts read them; the reasons are ours, because upstream has none.
-    let is_updated = counts.all_updated() && misread.is_none();
+    let is_updated = counts.all_updated() && selector_error.is_none();
     let (reason, is_updating, updated_message, updating_message) = match (is_updated, pool.is_paused()) {
-        (false, _) if misread.is_some() => {
-            let message = misread.unwrap_or_default().to_owned();
+        (false, _) if selector_error.is_some() => {
+            let message = selector_error.unwrap_or_default().to_owned();
             (PoolReason::InvalidNodeSelector, false, message, String::new())
         }
         (true, _) => {
@@ -217,19 +218,19 @@ fn conditions_of(
         }
         (false, false) => {
             let mut message = format!("All nodes are updating to MachineConfig {config}{with_image}");
-            if !inputs.remarks.held_up.is_empty() {
+            if !inputs.remarks.blockers.is_empty() {
                 message.push_str("; ");
-                message.push_str(&inputs.remarks.held_up);
+                message.push_str(&inputs.remarks.blockers);
             }
             let reason = if is_stuck { PoolReason::InvalidMaxUnavailable } else { PoolReason::NodesUpdating };
             (reason, true, String::new(), message)
         }
     };
     let is_node_degraded = counts.degraded > 0;
-    let node_message = if is_node_degraded { complaints(inputs) } else { String::new() };
+    let node_message = if is_node_degraded { failure_messages(inputs) } else { String::new() };
     let is_other_true = |type_: PoolCondition| find(others, type_).filter(|found| is_true(found));
-    let (degraded, mut message) = if let Some(misread) = misread {
-        (Some(PoolReason::InvalidNodeSelector), misread.to_owned())
+    let (degraded, mut message) = if let Some(selector_error) = selector_error {
+        (Some(PoolReason::InvalidNodeSelector), selector_error.to_owned())
     } else if is_node_degraded {
         (Some(PoolReason::NodesDegraded), node_message.clone())
     } else if let Some(render) = is_other_true(PoolCondition::RenderDegraded) {
@@ -241,21 +242,21 @@ fn conditions_of(
         (None, String::new())
     };
     // Differs: upstream drops such nodes silently, because it only looks at the pools that a node ends up in.
-    let disputed = &inputs.remarks.disputed;
-    let degraded = degraded.or((!disputed.is_empty()).then_some(PoolReason::NodesInSeveralPools));
-    if !disputed.is_empty() {
-        message = if message.is_empty() { disputed.clone() } else { format!("{message}; {disputed}") };
+    let conflicting = &inputs.remarks.conflicting;
+    let degraded = degraded.or((!conflicting.is_empty()).then_some(PoolReason::NodesInSeveralPools));
+    if !conflicting.is_empty() {
+        message = if message.is_empty() { conflicting.clone() } else { format!("{message}; {conflicting}") };
     }
     vec![
-        Said { type_: PoolCondition::Updated, is_true: is_updated, reason, message: updated_message },
-        Said { type_: PoolCondition::Updating, is_true: is_updating, reason, message: updating_message },
-        Said {
+        NewCondition { type_: PoolCondition::Updated, is_true: is_updated, reason, message: updated_message },
+        NewCondition { type_: PoolCondition::Updating, is_true: is_updating, reason, message: updating_message },
+        NewCondition {
             type_: PoolCondition::NodeDegraded,
             is_true: is_node_degraded,
             reason: if is_node_degraded { PoolReason::NodesDegraded } else { PoolReason::NodesHealthy },
             message: node_message,
         },
-        Said {
+        NewCondition {
             type_: PoolCondition::Degraded,
             is_true: degraded.is_some(),
             reason: degraded.unwrap_or(PoolReason::Healthy),
@@ -264,15 +265,15 @@ fn conditions_of(
     ]
 }
 
-/// About how many bytes of complaints a status has room for: it is written whole, whoever fails, and it is written twice in it.
-const COMPLAINTS: usize = 16 << 10;
+/// The approximate size of the failure messages of all nodes: a status is written as a whole, and has them twice.
+const MAX_FAILURE_BYTES: usize = 16 << 10;
 
-/// What failed nodes say, by name.
+/// The messages of failed nodes, by name.
 ///
-/// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both speak, and stops at the first
-/// MachineConfigNode without conditions; here every failed node that has a MachineConfigNode speaks once.
-fn complaints(inputs: &Inputs<'_>) -> String {
-    let mut said: Vec<(&str, &str)> = inputs
+/// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both report, and stops at the first
+/// MachineConfigNode without conditions; here every failed node that has a MachineConfigNode is listed once.
+fn failure_messages(inputs: &Inputs<'_>) -> String {
+    let mut failures: Vec<(&str, &str)> = inputs
         .nodes
         .iter()
         .filter(|node| node.is_degraded() && node.progress.is_some())
@@ -283,12 +284,12 @@ fn complaints(inputs: &Inputs<'_>) -> String {
             (node.name, message.unwrap_or(node.reason))
         })
         .collect();
-    said.sort_unstable();
-    let count = said.len();
+    failures.sort_unstable();
+    let count = failures.len();
     let mut message = String::new();
-    for (nth, (node, text)) in said.into_iter().enumerate() {
-        let one = format!("Node {node} is reporting: {:?}", shorten(text, COMPLAINTS));
-        if nth > 0 && message.len() + one.len() > COMPLAINTS {
+    for (nth, (node, text)) in failures.into_iter().enumerate() {
+        let one = format!("Node {node} is reporting: {:?}", truncate(text, MAX_FAILURE_BYTES));
+        if nth > 0 && message.len() + one.len() > MAX_FAILURE_BYTES {
             message.push_str(&format!(", and {} more", count - nth));
             break;
         }
@@ -300,13 +301,13 @@ fn complaints(inputs: &Inputs<'_>) -> String {
     message
 }
 
-/// Sets a condition where it stands, or at the end.
+/// Sets a condition in its place, or at the end.
 ///
 /// Differs: upstream moves a changed condition to the end, because it removes it and adds it again; here the list keeps
 /// its order, and only what has changed differs.
-fn set(conditions: &mut Vec<StatusCondition>, said: Said, now: Timestamp) {
-    let type_ = said.type_;
-    let status = if said.is_true { ConditionStatus::True } else { ConditionStatus::False };
+fn set(conditions: &mut Vec<StatusCondition>, new: NewCondition, now: Timestamp) {
+    let type_ = new.type_;
+    let status = if new.is_true { ConditionStatus::True } else { ConditionStatus::False };
     let at = conditions.iter().position(|found| found.type_.as_deref() == Some(type_.as_str()));
     let old = at.map(|at| &conditions[at]);
     let since = old
@@ -315,8 +316,8 @@ fn set(conditions: &mut Vec<StatusCondition>, said: Said, now: Timestamp) {
         .unwrap_or(Time(now));
     let condition = StatusCondition {
         last_transition_time: Some(since),
-        message: Some(said.message),
-        reason: Some(said.reason.as_str().to_owned()),
+        message: Some(new.message),
+        reason: Some(new.reason.as_str().to_owned()),
         status: Some(status.as_str().to_owned()),
         type_: Some(type_.as_str().to_owned()),
         unknown: old.map(|old| old.unknown.clone()).unwrap_or_default(),

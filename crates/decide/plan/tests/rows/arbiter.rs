@@ -1,10 +1,10 @@
 //! Arbiters, and the node with the controllers: row 119.
 
 use rstest::rstest;
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
-use seaworthy_plan::rollout::Partner;
+use seaworthy_plan::rollout::QuorumPartner;
 use serde_json::json;
 
 use crate::support;
@@ -29,13 +29,13 @@ fn row_119_an_arbiter_moves_when_no_master_is_away_or_about_to_be(
     let arbiters = [node("a0", "0/0R")];
     let arbiter_views: Vec<NodeView<'_>> = arbiters.iter().map(|node| NodeView::of(node, None)).collect();
     let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
-    let boots = Boots::default();
-    let partner = Partner { pool: PoolView::of(&master), nodes: &members, promised: &support::NONE };
-    let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&arbiter, &arbiter_members, &boots) };
+    let first_boot_pools = FirstBootPools::default();
+    let partner = QuorumPartner { pool: PoolView::of(&master), nodes: &members, reservation: &support::NONE };
+    let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&arbiter, &arbiter_members, &first_boot_pools) };
     let decided = owned(&rollout::decide(&inputs));
     assert_eq!(decided.chosen, chosen);
     if chosen.is_empty() {
-        assert!(decided.waiting["a0"].starts_with("keeps quorum: pool master has away "), "{decided:?}");
+        assert!(decided.waiting["a0"].starts_with("waits for quorum: unavailable in pool master: "), "{decided:?}");
     }
     if is_paused {
         assert!(decide(&master, &masters).chosen.is_empty());
@@ -49,13 +49,14 @@ fn row_119_masters_wait_for_an_arbiter_that_is_away() {
     let views: Vec<NodeView<'_>> = masters.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
     let arbiter = pool("arbiter", "1", json!({}));
-    let boots = Boots::default();
+    let first_boot_pools = FirstBootPools::default();
     for (text, chosen) in [("0/1R", 0), ("1/1N", 0), ("0/0R", 1)] {
         let arbiters = [node("a0", text)];
         let arbiter_views: Vec<NodeView<'_>> = arbiters.iter().map(|node| NodeView::of(node, None)).collect();
         let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
-        let partner = Partner { pool: PoolView::of(&arbiter), nodes: &arbiter_members, promised: &support::NONE };
-        let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&master, &members, &boots) };
+        let partner =
+            QuorumPartner { pool: PoolView::of(&arbiter), nodes: &arbiter_members, reservation: &support::NONE };
+        let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&master, &members, &first_boot_pools) };
         assert_eq!(rollout::decide(&inputs).chosen.len(), chosen, "{text}");
     }
 }
@@ -68,7 +69,7 @@ fn the_node_with_the_controllers_comes_last_and_the_event_says_so() {
     };
     let decided = with(&["n0"], &["0/0R", "0/0R"]);
     assert_eq!(decided.chosen, ["n1"]);
-    assert_eq!(decided.waiting["n0"], "runs the controllers, so the others of its pool come first");
+    assert_eq!(decided.waiting["n0"], "runs the controllers; the other nodes of its pool are updated first");
     // It is the last one, or the controllers run on several nodes.
     assert_eq!(with(&["n0"], &["0/0R", "1/1R"]).chosen, ["n0"]);
     assert_eq!(with(&["n0", "n1"], &["0/0R", "0/0R"]).chosen, ["n0"]);

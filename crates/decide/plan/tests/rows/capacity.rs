@@ -1,4 +1,4 @@
-//! How many nodes may move, which, and in which order: rows 93 to 103.
+//! Capacity: how many nodes may move, which, and in which order (rows 93 to 103).
 
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -17,7 +17,7 @@ use crate::support::{annotate, created, decide, node, nodes};
 #[case::row_97(json!(1), &["1/1R", "x/yR Degraded", "0/0R"], &["n1", "n2"], 1)]
 #[case::row_98(json!(1), &["1/1R", "1/1R Degraded", "0/0R"], &[], 0)]
 #[case::row_99(json!(1), &["1/1R", "1/1R", "1/2R Degraded", "1/1R"], &["n2"], 1)]
-// The node that has not begun holds the budget; that it may be told otherwise is beyond upstream, see below.
+// The node that has not begun holds the budget; that it may be given another order is beyond upstream, see `eligibility`.
 #[case::row_100(json!(1), &["1/1R", "1/2R Done", "1/1R"], &["n1"], 0)]
 #[case::row_101(
     json!(4),

@@ -1,9 +1,9 @@
-//! Beyond upstream: broken nodes go first, and whoever stays says why.
+//! Eligibility, beyond upstream: broken nodes go first, and every node that waits has a reason.
 
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::NodeView;
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::rollout;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn an_order_that_was_not_begun_is_taken_back_at_once(
 }
 
 #[test]
-fn a_machine_that_nobody_has_taken_in_is_given_nothing_and_holds_nobody_up() {
+fn machine_that_was_not_adopted_gets_no_order_and_blocks_no_other_node() {
     let mut all = nodes(&["0/0R", "0/0R", "0/0R Degraded", "0/0R Degraded"]);
     for node in &mut all[2..] {
         let annotations = node.metadata.annotations.as_mut().unwrap();
@@ -90,15 +90,15 @@ fn a_paused_pool_takes_an_order_back_where_that_leaves_the_node_as_it_is() {
     }
     let decided = decide(&pool, &nodes);
     assert_eq!(decided.chosen, ["n0", "n3"]);
-    // The other goes on as soon as its pods have left, which nobody must be kept from knowing.
-    assert_eq!(decided.waiting["n1"], "still on its way to 2");
+    // The other goes on as soon as its pods have left, which the reason has to show.
+    assert_eq!(decided.waiting["n1"], "still updating to 2");
     assert_eq!(decided.waiting["n2"], "paused: spec.paused of pool worker is true");
-    let told: Vec<String> = patches(&pool, &nodes).into_keys().collect();
-    assert_eq!(told, ["n0", "n3"], "nobody else is touched");
+    let ordered: Vec<String> = patches(&pool, &nodes).into_keys().collect();
+    assert_eq!(ordered, ["n0", "n3"], "nobody else is touched");
 }
 
 #[test]
-fn a_pause_does_not_hide_that_nobody_follows_orders_on_a_node() {
+fn pause_does_not_hide_that_a_node_has_no_daemon() {
     let mut nodes = nodes(&["0/0R"]);
     nodes[0].metadata.annotations = None;
     let decided = decide(&pool("worker", "1", json!({"paused": true})), &nodes);
@@ -117,10 +117,10 @@ fn an_order_is_not_taken_back_where_nothing_may_move(#[case] spec: Value, #[case
 }
 
 #[test]
-fn as_many_broken_nodes_as_a_promise_holds_go_at_once_and_the_rest_after_them() {
-    let broken = vec!["0/2R Degraded"; seaworthy_plan::rollout::reservation::MOST + 1];
+fn broken_nodes_up_to_the_size_of_a_reservation_move_at_once_and_the_rest_after_them() {
+    let broken = vec!["0/2R Degraded"; seaworthy_plan::rollout::reservation::MAX_NODES + 1];
     let decided = decide(&worker(json!(1)), &nodes(&broken));
-    assert_eq!(decided.chosen.len(), seaworthy_plan::rollout::reservation::MOST);
+    assert_eq!(decided.chosen.len(), seaworthy_plan::rollout::reservation::MAX_NODES);
     assert_eq!(decided.waiting.len(), 1);
 }
 
@@ -147,7 +147,7 @@ fn an_annotation_keeps_one_node_back_and_no_other() {
 fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
     let hold = seaworthy_plan::rollout::hold::Hold {
         kind: seaworthy_plan::rollout::hold::HoldKind::Window,
-        scope: seaworthy_plan::rollout::hold::Scope::AllBut(["n1".to_owned()].into()),
+        scope: seaworthy_plan::rollout::hold::HoldScope::AllExcept(["n1".to_owned()].into()),
         what: "the window \"nights\"".to_owned(),
         until: Some(NOW + k8s_openapi::jiff::SignedDuration::from_mins(5)),
     };
@@ -155,8 +155,8 @@ fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
     let nodes = nodes(&["0/0R", "0/0R", "0/2R Degraded"]);
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let (boots, holds) = (Boots::default(), [hold]);
-    let decision = rollout::decide(&rollout::Inputs { holds: &holds, ..inputs(&pool, &members, &boots) });
+    let (first_boot_pools, holds) = (FirstBootPools::default(), [hold]);
+    let decision = rollout::decide(&rollout::Inputs { holds: &holds, ..inputs(&pool, &members, &first_boot_pools) });
     assert_eq!(decision.chosen, ["n2", "n1"]);
     assert_eq!(decision.recheck, Some(k8s_openapi::jiff::SignedDuration::from_mins(5)));
     assert_eq!(owned(&decision).waiting["n0"], "waits for the window \"nights\"");
@@ -164,11 +164,11 @@ fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
 
 #[rstest]
 #[case("0/1R", "is updating")]
-#[case("0/1R Degraded", "failed; its daemon gives no reason")]
-#[case("1/1R Degraded", "failed; its daemon gives no reason")]
+#[case("0/1R Degraded", "failed; its daemon reported no reason")]
+#[case("1/1R Degraded", "failed; its daemon reported no reason")]
 #[case("0/0N", "not ready: condition Ready is False")]
 #[case("0/0R", "budget 1 used by away")]
-#[case("0/2R", "still on its way to 2")]
+#[case("0/2R", "still updating to 2")]
 fn every_node_that_stays_says_why(#[case] text: &str, #[case] reason: &str) {
     let mut nodes = nodes(&[text]);
     nodes.push(node("away", "1/1N"));
@@ -176,7 +176,7 @@ fn every_node_that_stays_says_why(#[case] text: &str, #[case] reason: &str) {
 }
 
 #[test]
-fn a_cordon_of_somebody_else_is_a_reason_and_who_uses_the_budget_is_told_with_the_time() {
+fn foreign_cordon_is_a_reason_and_budget_holders_are_named_with_the_time() {
     let mut nodes = nodes(&["0/0R", "0/0R", "1/1N"]);
     nodes[0].spec.as_mut().unwrap().unschedulable = Some(true);
     let conditions = nodes[2].status.as_mut().unwrap().conditions.as_mut().unwrap();
@@ -189,13 +189,13 @@ fn a_cordon_of_somebody_else_is_a_reason_and_who_uses_the_budget_is_told_with_th
 
 /// Nobody would carry out an order there, and such a node waits for no budget that it uses up itself.
 #[test]
-fn a_node_without_a_daemon_says_so_whether_it_was_told_or_not() {
+fn node_without_a_daemon_reports_that_whether_it_has_an_order_or_not() {
     let mut mute = node("n1", "/R");
     mute.metadata.annotations = None;
-    let mut told = mute.clone();
-    told.metadata.name = Some("n2".to_owned());
-    annotate(&mut told, annotation::DESIRED_CONFIG, "1");
-    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R"), mute.clone(), told]);
+    let mut ordered = mute.clone();
+    ordered.metadata.name = Some("n2".to_owned());
+    annotate(&mut ordered, annotation::DESIRED_CONFIG, "1");
+    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R"), mute.clone(), ordered]);
     assert!(decided.waiting["n1"].starts_with("no node daemon has reported"), "{decided:?}");
     assert!(decided.waiting["n2"].starts_with("no node daemon has reported"), "{decided:?}");
     assert_eq!(decided.waiting["n0"], "budget 1 used by n1; n2");
@@ -206,5 +206,5 @@ fn a_node_without_a_daemon_says_so_whether_it_was_told_or_not() {
 #[test]
 fn a_node_that_uses_the_budget_up_itself_does_not_wait_for_it() {
     let decided = decide(&worker(json!(1)), &[node("n0", "0/0R Working")]);
-    assert_eq!(decided.waiting["n0"], "still on its way to 0");
+    assert_eq!(decided.waiting["n0"], "still updating to 0");
 }

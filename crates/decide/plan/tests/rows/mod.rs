@@ -1,4 +1,4 @@
-//! The rows of the specification's table (machineconfig.md, section 8) about pools, nodes and status: 90 to 119.
+//! Rows 90 to 119 of the table of upstream behaviour: pools, nodes and status.
 //!
 //! Elsewhere: 85 to 89 beside `reconcilable`, 91 and 92 beside `budget`. Left out: 120 to 125, which are about rendering,
 //! bootstrap files and conversions.
@@ -7,8 +7,8 @@
 
 mod arbiter;
 mod capacity;
-mod custom_boot;
 mod eligibility;
+mod first_boot;
 mod membership;
 mod status;
 mod targeting;

@@ -8,12 +8,12 @@ use seaworthy_api::machineconfiguration::controller_config::ControllerCertificat
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::Change;
-use seaworthy_plan::fleet::custom_boot::Boots;
-use seaworthy_plan::fleet::membership::Pools;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
+use seaworthy_plan::fleet::membership::PoolSelectors;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout;
 use seaworthy_plan::status::pool_status;
-use seaworthy_plan::status::remark::{Remarks, dispute, unsettled};
+use seaworthy_plan::status::remark::{Remarks, conflict_message, unsettled};
 use serde_json::json;
 
 use crate::rows::targeting::patches;
@@ -32,12 +32,12 @@ fn summary(pool: &MachineConfigPool, nodes: &[Node]) -> ([i32; 4], String) {
         status.unavailable_machine_count,
         status.degraded_machine_count,
     ];
-    let said = |type_: &str| {
+    let text = |type_: &str| {
         let conditions = status.conditions.as_ref().unwrap();
         let found = conditions.iter().find(|found| found.type_.as_deref() == Some(type_)).unwrap();
         found.status.as_deref().unwrap()[..1].to_owned()
     };
-    (counts.map(Option::unwrap), ["Updated", "Updating", "Degraded"].map(said).concat())
+    (counts.map(Option::unwrap), ["Updated", "Updating", "Degraded"].map(text).concat())
 }
 
 #[rstest]
@@ -47,8 +47,8 @@ fn summary(pool: &MachineConfigPool, nodes: &[Node]) -> ([i32; 4], String) {
 #[case::row_110_not_ready(&["1/1N", "0/0R", "0/0R"], ([1, 0, 1, 0], "FTF"))]
 #[case::row_110_two_on_their_way(&["1/1R", "0/1R", "0/1R"], ([1, 1, 2, 0], "FTF"))]
 #[case::row_110_all(&["1/1R", "1/1R", "1/1R"], ([3, 3, 0, 0], "TFF"))]
-fn rows_107_to_110(#[case] texts: &[&str], #[case] (counts, said): Expected) {
-    assert_eq!(summary(&worker(json!(1)), &nodes(texts)), (counts, said.to_owned()));
+fn rows_107_to_110(#[case] texts: &[&str], #[case] (counts, text): Expected) {
+    assert_eq!(summary(&worker(json!(1)), &nodes(texts)), (counts, text.to_owned()));
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn row_115_a_pool_without_configuration_writes_nothing() {
     assert_eq!(pool_status::status(&inputs), None);
 }
 
-/// A condition of a pool with these nodes, and the events that tell of the change.
-fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, String, Vec<String>) {
+/// A condition of a pool with these nodes, and the events about the change.
+fn remarked(nodes: &[Node], conflicting: &[String], type_: &str) -> (bool, String, String, Vec<String>) {
     let pool = worker(json!(2));
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let boots = Boots::default();
-    let decision = rollout::decide(&inputs(&pool, &members, &boots));
-    let remarks = Remarks::of(&members, PoolView::of(&pool).target(), &decision.waiting, disputed);
+    let first_boot_pools = FirstBootPools::default();
+    let decision = rollout::decide(&inputs(&pool, &members, &first_boot_pools));
+    let remarks = Remarks::of(&members, PoolView::of(&pool).target(), &decision.waiting, conflicting);
     let mut status_of = pool_status::Inputs {
         pool: PoolView::of(&pool),
         nodes: &members,
@@ -138,10 +138,10 @@ fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, 
     };
     let status = pool_status::status(&status_of).unwrap();
     let events = pool_status::events(status_of.pool, &status, &remarks);
-    let told = serde_json::to_value(&status).unwrap();
-    let found = told["conditions"].as_array().unwrap().iter().find(|found| found["type"] == type_).unwrap().clone();
+    let reported = serde_json::to_value(&status).unwrap();
+    let found = reported["conditions"].as_array().unwrap().iter().find(|found| found["type"] == type_).unwrap().clone();
     let text = |key: &str| found[key].as_str().unwrap().to_owned();
-    // Told already, it is not told again.
+    // One that was announced is not announced again.
     let mut after = pool.clone();
     after.status = Some(status.clone());
     status_of.pool = PoolView::of(&after);
@@ -155,11 +155,11 @@ fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, 
 #[test]
 fn pools_that_argue_about_a_node_say_so() {
     let (infra, edge) = (custom("infra"), custom("edge"));
-    let pools = Pools::new([PoolView::of(&infra), PoolView::of(&edge)]);
+    let pools = PoolSelectors::new([PoolView::of(&infra), PoolView::of(&edge)]);
     let labels = ["infra", "edge"].map(|name| (format!("node-role.kubernetes.io/{name}"), String::new()));
     let membership = pools.of_labels(Some(&labels.into()));
-    let disputed: Vec<String> = dispute("w6", &membership).into_iter().collect();
-    let (is_degraded, reason, message, events) = remarked(&nodes(&["1/1R"]), &disputed, "Degraded");
+    let conflicting: Vec<String> = conflict_message("w6", &membership).into_iter().collect();
+    let (is_degraded, reason, message, events) = remarked(&nodes(&["1/1R"]), &conflicting, "Degraded");
     assert_eq!((is_degraded, reason.as_str()), (true, "NodesInSeveralPools"));
     assert!(message.starts_with("Node w6 is in no pool") && message.contains("edge, infra"), "{message}");
     assert_eq!(events, [message]);
@@ -173,7 +173,7 @@ fn custom(name: &str) -> MachineConfigPool {
 }
 
 #[test]
-fn node_that_somebody_cordoned_is_why_a_pool_is_still_updating() {
+fn node_that_a_user_cordoned_is_why_a_pool_is_still_updating() {
     let mut fleet = nodes(&["1/1R", "1/1R", "0/0R"]);
     assert_eq!(remarked(&fleet[..1], &[], "Updating").2, "");
     for node in &mut fleet[1..] {
@@ -183,8 +183,8 @@ fn node_that_somebody_cordoned_is_why_a_pool_is_still_updating() {
     assert!(is_updating);
     assert_eq!(
         message,
-        "All nodes are updating to MachineConfig 1; Node n1: runs the target, and is cordoned by someone else; `kubectl \
-         uncordon n1` ends that; Node n2: cordoned by someone else; `kubectl uncordon` lets it move"
+        "All nodes are updating to MachineConfig 1; Node n1: runs the target, and is cordoned by someone else; run \
+         `kubectl uncordon n1`; Node n2: cordoned by someone else; `kubectl uncordon` lets it move"
     );
     let views: Vec<NodeView<'_>> = fleet.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
@@ -193,7 +193,7 @@ fn node_that_somebody_cordoned_is_why_a_pool_is_still_updating() {
 }
 
 #[test]
-fn row_116_the_certificates_of_the_api_server_are_told() {
+fn row_116_certificates_of_the_api_server_are_reported() {
     let certificate = |bundle: &str| -> ControllerCertificate {
         let json = json!({
             "bundleFile": bundle, "signer": "s", "subject": "CN=x",
@@ -210,10 +210,10 @@ fn row_116_the_certificates_of_the_api_server_are_told() {
         certificates: &certificates,
         now: NOW,
     };
-    let told = pool_status::status(&inputs).unwrap().cert_expirys.unwrap();
-    let told = serde_json::to_value(told).unwrap();
+    let reported = pool_status::status(&inputs).unwrap().cert_expirys.unwrap();
+    let reported = serde_json::to_value(reported).unwrap();
     let bundle = "KubeAPIServerServingCAData";
-    assert_eq!(told, json!([{"bundle": bundle, "subject": "CN=x", "expiry": "2030-01-01T00:00:00Z"}]));
+    assert_eq!(reported, json!([{"bundle": bundle, "subject": "CN=x", "expiry": "2030-01-01T00:00:00Z"}]));
 }
 
 #[test]
@@ -225,12 +225,12 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
     for node in &mut nodes {
         annotate(node, annotation::REASON, &reason);
     }
-    let told: MachineConfigNode = serde_json::from_value(json!({
+    let reported: MachineConfigNode = serde_json::from_value(json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode", "metadata": {"name": "n"},
         "spec": {"configVersion": {"desired": "0"}, "node": {"name": "n"}, "pool": {"name": "worker"}},
     }))
     .unwrap();
-    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, Some(&told))).collect();
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, Some(&reported))).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
     let inputs = pool_status::Inputs {
         pool: PoolView::of(&pool),
@@ -251,7 +251,7 @@ fn pool_whose_selector_cannot_be_read_says_which_expression() {
     for target in ["1", ""] {
         let pool = pool("infra", target, selector.clone());
         let status = status(&pool, &[]);
-        let said = |type_: &str| {
+        let text = |type_: &str| {
             let found = status.conditions.iter().flatten().find(|found| found.type_.as_deref() == Some(type_)).unwrap();
             let text = |text: &Option<String>| text.clone().unwrap();
             (text(&found.status), text(&found.reason), text(&found.message))
@@ -259,9 +259,9 @@ fn pool_whose_selector_cannot_be_read_says_which_expression() {
         let message = "spec.nodeSelector cannot be read, so the pool has no nodes: label selector, key \"zone\": \
             operator \"Near\"; accepted are In, NotIn, Exists, DoesNotExist";
         for (type_, is) in [("Updated", "False"), ("Degraded", "True")] {
-            assert_eq!(said(type_), (is.to_owned(), "InvalidNodeSelector".to_owned(), message.to_owned()));
+            assert_eq!(text(type_), (is.to_owned(), "InvalidNodeSelector".to_owned(), message.to_owned()));
         }
-        assert_eq!(said("Updating").0, "False");
+        assert_eq!(text("Updating").0, "False");
         assert_eq!(status.configuration, None, "nothing was reached");
     }
     let sound = pool("infra", "1", json!({}));

@@ -1,4 +1,4 @@
-//! What a node is told: rows 104 to 106.
+//! Targeting: what is written onto nodes (rows 104 to 106).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::targeting;
@@ -18,8 +18,8 @@ use crate::support::{NOW, annotate, inputs, node, nodes, pool};
 pub fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Value> {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let boots = Boots::default();
-    let decision = rollout::decide(&inputs(pool, &members, &boots));
+    let first_boot_pools = FirstBootPools::default();
+    let decision = rollout::decide(&inputs(pool, &members, &first_boot_pools));
     let changes = targeting::changes(&targeting::Inputs {
         pool: PoolView::of(pool),
         nodes: &members,
@@ -39,7 +39,7 @@ fn taint(key: &str, effect: &str) -> Taint {
 }
 
 #[test]
-fn row_104_a_node_that_is_told_already_loses_our_taint_and_no_other() {
+fn row_104_node_that_has_the_order_loses_our_taint_and_no_other() {
     let pool = worker(json!(1));
     let mut node = node("n0", "0/1R");
     assert_eq!(patches(&pool, std::slice::from_ref(&node)), BTreeMap::new());
@@ -56,7 +56,8 @@ fn row_105_a_chosen_node_gets_its_order_in_one_patch_and_a_waiting_one_the_taint
     fleet[0].spec.as_mut().unwrap().taints = Some(vec![taint("UpdateInProgress", "PreferNoSchedule")]);
     let key = annotation::DESIRED_CONFIG.as_str();
     let patches = patches(&pool, &fleet);
-    let ordered = json!({key: "1", "seaworthy.dev/ordered": format!("{} 0", NOW.as_second())});
+    let ordered =
+        json!({key: "1", "seaworthy.dev/last-order": format!("{} 0", NOW.as_second()), "seaworthy.dev/ordered": null});
     assert_eq!(patches["n0"], json!({"metadata": {"annotations": ordered}, "spec": {"taints": []}}));
     let tainted = json!([{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]);
     assert_eq!(patches["n1"], json!({"spec": {"taints": tainted}}));
@@ -88,18 +89,18 @@ fn orders_are_announced_in_one_event() {
         let nodes = nodes(texts);
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let boots = Boots::default();
-        let decision = rollout::decide(&inputs(&pool, &members, &boots));
+        let first_boot_pools = FirstBootPools::default();
+        let decision = rollout::decide(&inputs(&pool, &members, &first_boot_pools));
         let (view, chosen) = (PoolView::of(&pool), decision.chosen.iter().map(|name| (*name).to_owned()));
-        let change = targeting::given(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
+        let change = targeting::orders_event(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
         let event = change.event().unwrap();
         assert_eq!((event.reason, event.message.as_str()), ("SetDesiredConfig", message));
         assert_eq!(event.related.as_ref().map(|found| found.name.as_str()), Some("1"));
     }
     let view = PoolView::of(&pool);
-    assert_eq!(targeting::given(view.name, view.target().unwrap(), &[]), None);
+    assert_eq!(targeting::orders_event(view.name, view.target().unwrap(), &[]), None);
     let many: Vec<String> = (0..300).map(|nth| format!("node-{nth}")).collect();
-    let change = targeting::given(view.name, view.target().unwrap(), &many).unwrap();
+    let change = targeting::orders_event(view.name, view.target().unwrap(), &many).unwrap();
     let event = change.event().unwrap();
     assert!(event.message.starts_with("Set target for 300 nodes to MachineConfig: 1 (node-0, "), "{}", event.message);
     assert!(event.message.len() < 1000 && event.message.ends_with("node-9, …)"), "{}", event.message);

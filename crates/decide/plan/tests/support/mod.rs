@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
-use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::rollout::reservation::Reservation;
 use seaworthy_plan::status::pool_status;
 use serde_json::{Value, json};
 
@@ -100,28 +100,28 @@ pub fn decide_with(
 ) -> Decided {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let boots = Boots::default();
-    let mut inputs = inputs(pool, &members, &boots);
+    let first_boot_pools = FirstBootPools::default();
+    let mut inputs = inputs(pool, &members, &first_boot_pools);
     adjust(&mut inputs);
     owned(&rollout::decide(&inputs))
 }
 
-/// Nothing is promised.
-pub static NONE: Promise = Promise { config: String::new(), nodes: BTreeMap::new() };
+/// No reservation.
+pub static NONE: Reservation = Reservation { config: String::new(), nodes: BTreeMap::new() };
 
 pub fn inputs<'a>(
     pool: &'a MachineConfigPool,
     nodes: &'a [&'a NodeView<'a>],
-    boots: &'a Boots<'a>,
+    first_boot_pools: &'a FirstBootPools<'a>,
 ) -> rollout::Inputs<'a> {
     rollout::Inputs {
         pool: PoolView::of(pool),
         nodes,
         holds: &[],
         operator_nodes: &[],
-        boots,
+        first_boot_pools,
         partner: None,
-        promised: &NONE,
+        reservation: &NONE,
         now: NOW,
     }
 }

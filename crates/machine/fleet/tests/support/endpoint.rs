@@ -1,4 +1,4 @@
-//! The real endpoint on a socket of its own, for machines that boot.
+//! The real Ignition endpoint on a socket, for simulated machines.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use seaworthy_apiserver::Pki;
-use seaworthy_fleet::Stubs;
+use seaworthy_fleet::StubSource;
 use seaworthy_listen::tls;
 use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
-use seaworthy_serve::certificates::Files;
-use seaworthy_serve::cluster::{Cluster, Settings};
-use seaworthy_serve::rate::Rates;
+use seaworthy_serve::access::{Credentials, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
+use seaworthy_serve::certificates::CertificateFiles;
+use seaworthy_serve::cluster_source::{ClusterOptions, ClusterSource};
+use seaworthy_serve::rate_limits::RateLimits;
 use seaworthy_serve::stub::{self, Stub};
-use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Token};
+use seaworthy_serve::{Access, AnswerStore, Certificates, Endpoint, EndpointServer, Token};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -23,15 +23,15 @@ use tokio::task::JoinSet;
 pub const TOKEN: &str = "abcdef.0123456789abcdef";
 
 /// The endpoint of a cluster, for as long as this lives.
-pub struct Harbour {
+pub struct TestEndpoint {
     address: SocketAddr,
     authority: String,
     _folder: tempfile::TempDir,
     _tasks: JoinSet<()>,
 }
 
-impl Harbour {
-    pub async fn open(client: &Client) -> Harbour {
+impl TestEndpoint {
+    pub async fn open(client: &Client) -> TestEndpoint {
         let secret = json!({
             "metadata": {"name": "bootstrap-token-abcdef"},
             "type": SECRET_TYPE,
@@ -55,28 +55,32 @@ impl Harbour {
         ] {
             std::fs::write(path(name), text).unwrap();
         }
-        let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: None };
-        let certificates = Arc::new(Certificates::load(files, tls::VERSIONS).unwrap());
-        let cluster = Cluster::new(Settings {
+        let files = CertificateFiles { certificate: path("tls.crt"), key: path("tls.key"), client_ca: None };
+        let certificates = Arc::new(Certificates::load(files, tls::DEFAULT_VERSIONS).unwrap());
+        let cluster = ClusterSource::new(ClusterOptions {
             apiserver_url: "https://api.example:6443".to_owned(),
             token_folder: folder.path().to_owned(),
             namespace: NAMESPACE.to_owned(),
         });
-        let shelf = Arc::new(Shelf::default());
-        let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(cluster.secrets()) });
-        let endpoint =
-            Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Default::default() };
+        let answers = Arc::new(AnswerStore::default());
+        let access = Access::Restricted(Credentials { tokens: Tokens::default(), secrets: Some(cluster.secrets()) });
+        let endpoint = Endpoint {
+            answers: Arc::clone(&answers),
+            access,
+            rate_limits: RateLimits::default(),
+            metrics: Default::default(),
+        };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listening = Listening::bind(Arc::new(endpoint), certificates, address).await.unwrap();
-        let address = listening.address();
+        let server = EndpointServer::bind(Arc::new(endpoint), certificates, address).await.unwrap();
+        let address = server.address();
         let mut tasks = JoinSet::new();
-        tasks.spawn(listening.serve(std::future::pending()));
-        tasks.spawn(cluster.run(client.clone(), shelf));
-        Harbour { address, authority: pki.authority().to_owned(), _folder: folder, _tasks: tasks }
+        tasks.spawn(server.serve(std::future::pending()));
+        tasks.spawn(cluster.run(client.clone(), answers));
+        TestEndpoint { address, authority: pki.authority().to_owned(), _folder: folder, _tasks: tasks }
     }
 
     /// What new machines are given, with a token to show.
-    pub fn stubs(&self, token: &str) -> Stubs {
+    pub fn stubs(&self, token: &str) -> StubSource {
         let (server, authority, token) = (self.address.to_string(), self.authority.clone(), Token::new(token).unwrap());
         Arc::new(move |pool: &str| {
             let stub = Stub {

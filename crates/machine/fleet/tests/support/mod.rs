@@ -1,4 +1,4 @@
-//! A cluster with the plane at work and a fleet on it.
+//! A cluster with the controllers and a simulated fleet.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each suite uses its part")]
 
@@ -13,26 +13,26 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_fleet::{Fleet, Pace, Setup};
-use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_fleet::{Fleet, FleetOptions, FleetTimings};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
 use seaworthy_machineconfig::{Context, operator};
-use seaworthy_node::Rhythm;
+use seaworthy_node::DaemonIntervals;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-pub use endpoint::{Harbour, TOKEN};
+pub use endpoint::{TOKEN, TestEndpoint};
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 /// The same where the test has stopped time, which then runs ahead of what is done on other threads.
-const PATIENCE_IN_STOPPED_TIME: Duration = Duration::from_secs(24 * 3600);
+const PAUSED_TIME_WAIT_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 pub struct World {
     pub fleet: Fleet,
     pub client: Client,
     /// Where new machines are given their configuration.
-    pub harbour: Option<Harbour>,
+    pub endpoint: Option<TestEndpoint>,
     plane: JoinHandle<()>,
 }
 
@@ -43,40 +43,40 @@ impl Drop for World {
 }
 
 /// Fast, and longer between checks than any test: what is found, is heard of.
-pub fn pace() -> Pace {
-    let rhythm = Rhythm {
+pub fn timings() -> FleetTimings {
+    let intervals = DaemonIntervals {
         first_retry: Duration::from_millis(50),
-        last_retry: Duration::from_millis(200),
+        max_retry: Duration::from_millis(200),
         check: Duration::from_secs(3600),
-        ..Rhythm::default()
+        ..DaemonIntervals::default()
     };
-    Pace { boot: Duration::ZERO, pod_end: Duration::ZERO, heartbeat: None, rhythm }
+    FleetTimings { boot: Duration::ZERO, pod_end: Duration::ZERO, heartbeat: None, intervals }
 }
 
 impl World {
     /// A world without an endpoint, for time that the test has stopped: it would not wait for a socket.
-    pub async fn without_sockets(client: Client, pace: Pace) -> World {
-        World::new(client, pace, false).await
+    pub async fn without_sockets(client: Client, timings: FleetTimings) -> World {
+        World::new(client, timings, false).await
     }
 
-    pub async fn start(client: Client, pace: Pace) -> World {
-        World::new(client, pace, true).await
+    pub async fn start(client: Client, timings: FleetTimings) -> World {
+        World::new(client, timings, true).await
     }
 
-    async fn new(client: Client, pace: Pace, has_endpoint: bool) -> World {
+    async fn new(client: Client, timings: FleetTimings, has_endpoint: bool) -> World {
         operator::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
-        let plane = tokio::spawn(async move { operator::run(context, Options::default()).await.unwrap() });
+        let plane = tokio::spawn(async move { operator::run(context, MachineConfigOptions::default()).await.unwrap() });
         let object: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        let harbour = if has_endpoint { Some(Harbour::open(&client).await) } else { None };
-        let stubs = harbour.as_ref().map(|harbour| harbour.stubs(TOKEN));
-        let fleet = Fleet::start(client.clone(), Setup { pace, stubs, ..Setup::new(client.clone()) });
-        World { fleet, client, harbour, plane }
+        let endpoint = if has_endpoint { Some(TestEndpoint::open(&client).await) } else { None };
+        let stubs = endpoint.as_ref().map(|endpoint| endpoint.stubs(TOKEN));
+        let fleet = Fleet::start(client.clone(), FleetOptions { timings, stubs, ..FleetOptions::new(client.clone()) });
+        World { fleet, client, endpoint, plane }
     }
 
-    pub async fn with_workers(client: Client, pace: Pace, workers: usize) -> World {
-        World::start(client, pace).await.and_workers(workers).await
+    pub async fn with_workers(client: Client, timings: FleetTimings, workers: usize) -> World {
+        World::start(client, timings).await.and_workers(workers).await
     }
 
     pub async fn and_workers(self, workers: usize) -> World {
@@ -96,8 +96,8 @@ impl World {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
         let found = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_some_and(&is));
-        let patience = if self.harbour.is_some() { PATIENCE } else { PATIENCE_IN_STOPPED_TIME };
-        match tokio::time::timeout(patience, found).await {
+        let limit = if self.endpoint.is_some() { WAIT_TIMEOUT } else { PAUSED_TIME_WAIT_TIMEOUT };
+        match tokio::time::timeout(limit, found).await {
             Ok(found) => found.unwrap().unwrap(),
             Err(_) => panic!("{name} does not become as it should: {:#?}", self.api::<K>().get_opt(name).await),
         }

@@ -1,6 +1,6 @@
-//! A machine in memory, for tests and for fleets that need no machines.
+//! Machine in memory, for tests and simulated fleets.
 //!
-//! It keeps what a real one keeps (files, enabled units, passwords, what is booted and what is staged, what each running
+//! It has the state of a real one (files, enabled units, passwords, the boot and the staged boot, the files that each running
 //! service has read), records every call that changes something, and can be made to fail or to lose power at each of them.
 //! It is cheap: contents are shared, so a fleet of hundreds fits into one process.
 
@@ -16,11 +16,11 @@ pub use power::Unsynced;
 pub use state::Snapshot;
 
 use crate::{
-    Attributes, Boot, BootChange, Changed, Driver, Entry, Host, HostError, Kind, Output, UnitState, User, Vendor,
-    Watch, checked,
+    Attributes, Boot, BootChange, BootDriver, ChangeCallback, Entry, EntryKind, Host, HostError, Output, UnitState,
+    User, Vendor, Watch, checked,
 };
-use state::{Fault, Filling, State};
-use tree::{Content, Item};
+use state::{CallFailure, DiskLimit, State};
+use tree::{Content, TreeEntry};
 
 /// A machine in memory. Clones are the same machine.
 #[derive(Clone)]
@@ -38,26 +38,26 @@ impl FakeHost {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks only.
-    fn look(&self) -> Result<MutexGuard<'_, State>, HostError> {
+    /// Counts a call.
+    fn read_call(&self) -> Result<MutexGuard<'_, State>, HostError> {
         let mut state = self.lock();
-        state.looks += 1;
-        if state.is_off { Err(HostError::Off) } else { Ok(state) }
+        state.call_count += 1;
+        if state.is_off { Err(HostError::PoweredOff) } else { Ok(state) }
     }
 
-    /// Counts and records a call that changes something; fails it if somebody wants that.
-    fn act(&self, verb: &'static str, what: &str) -> Result<MutexGuard<'_, State>, HostError> {
-        let mut state = self.look()?;
-        if state.cut_at == Some(state.acts) {
+    /// Counts and records a call that changes something, and fails it if a test has set that.
+    fn write_call(&self, verb: &'static str, what: &str) -> Result<MutexGuard<'_, State>, HostError> {
+        let mut state = self.read_call()?;
+        if state.cut_at == Some(state.write_calls) {
             state.is_off = true;
-            return Err(HostError::Off);
+            return Err(HostError::PoweredOff);
         }
-        state.acts += 1;
+        state.write_calls += 1;
         let call = format!("{verb} {what}");
-        if let Some(filling) = &mut state.filling {
-            filling.is_full |= call.starts_with(&filling.from);
-            // A second name for what is there needs no room.
-            if filling.is_full && matches!(verb, "write" | "copy" | "mkdir") {
+        if let Some(disk_limit) = &mut state.disk_limit {
+            disk_limit.is_full |= call.starts_with(&disk_limit.from);
+            // A hard link needs no space.
+            if disk_limit.is_full && matches!(verb, "write" | "copy" | "mkdir") {
                 state.calls.push(format!("{call}: failed"));
                 return Err(HostError::file(verb, what, "No space left on device"));
             }
@@ -75,17 +75,17 @@ impl FakeHost {
                 "write" | "remove" | "keep" | "copy" | "symlink" | "rename" | "mkdir" | "set" => {
                     HostError::file(verb, what, why)
                 }
-                _ => HostError::Command { line: call, status: "exit code 1".to_owned(), said: why },
+                _ => HostError::Command { line: call, status: "exit code 1".to_owned(), message: why },
             });
         }
         state.calls.push(call);
         Ok(state)
     }
 
-    /// The content of a file, if one stands there.
+    /// The content of a file, if there is one.
     fn file(&self, path: &str) -> Result<Option<Arc<[u8]>>, HostError> {
         checked(path)?;
-        match self.look()?.tree.get(path).map(|item| &item.content) {
+        match self.read_call()?.tree.get(path).map(|item| &item.content) {
             None => Ok(None),
             Some(Content::File(bytes)) => Ok(Some(Arc::clone(bytes))),
             Some(Content::Link(_)) => Err(HostError::file("read", path, "it is a link")),
@@ -93,31 +93,31 @@ impl FakeHost {
         }
     }
 
-    // === What a test or a fleet does to the machine from outside ===
+    // === Control by a test or a fleet ===
 
-    /// Has calls that begin with this text fail: `write /etc/a`, `reload crio.service`.
+    /// Makes calls that begin with this text fail: `write /etc/a`, `reload crio.service`.
     pub fn fail(&self, call: &str, why: &str) {
-        self.lock().faults.push(Fault { call: call.to_owned(), why: why.to_owned(), left: None });
+        self.lock().faults.push(CallFailure { call: call.to_owned(), why: why.to_owned(), left: None });
     }
 
     /// The same for the next calls only.
     pub fn fail_times(&self, call: &str, why: &str, times: u32) {
-        self.lock().faults.push(Fault { call: call.to_owned(), why: why.to_owned(), left: Some(times) });
+        self.lock().faults.push(CallFailure { call: call.to_owned(), why: why.to_owned(), left: Some(times) });
     }
 
-    /// Has the disk full from this call on, itself included.
+    /// Makes the disk full from this call on, itself included.
     pub fn fill_from(&self, call: &str) {
-        self.lock().filling = Some(Filling { from: call.to_owned(), is_full: false });
+        self.lock().disk_limit = Some(DiskLimit { from: call.to_owned(), is_full: false });
     }
 
-    /// Takes all causes of failures away.
-    pub fn heal(&self) {
+    /// Removes all causes of failures.
+    pub fn clear_faults(&self) {
         let mut state = self.lock();
         state.faults.clear();
-        state.filling = None;
+        state.disk_limit = None;
     }
 
-    /// The calls that have changed something, or failed to.
+    /// The calls that changed something, or failed to.
     pub fn calls(&self) -> Vec<String> {
         self.lock().calls.clone()
     }
@@ -127,55 +127,55 @@ impl FakeHost {
         self.lock().calls.clear();
     }
 
-    /// How many calls there have been that only look.
-    pub fn looks(&self) -> usize {
+    /// The number of calls that change nothing.
+    pub fn read_calls(&self) -> usize {
         let state = self.lock();
-        state.looks - state.acts
+        state.call_count - state.write_calls
     }
 
-    /// How many bytes of files have been read.
+    /// The number of bytes that were read of files.
     pub fn bytes_read(&self) -> usize {
         self.lock().bytes_read
     }
 
-    /// How many calls there have been.
-    pub fn acts(&self) -> usize {
-        self.lock().acts
+    /// The number of calls that change something.
+    pub fn write_calls(&self) -> usize {
+        self.lock().write_calls
     }
 
-    /// Puts a file there, as somebody else on the machine would.
+    /// Writes a file, as another process on the machine would.
     pub fn put(&self, path: &str, bytes: &[u8], mode: u32) {
-        self.put_of(path, bytes, Attributes::of_root(mode));
+        self.put_owned(path, bytes, Attributes::of_root(mode));
     }
 
     /// The same with an owner.
-    pub fn put_of(&self, path: &str, bytes: &[u8], attributes: Attributes) {
+    pub fn put_owned(&self, path: &str, bytes: &[u8], attributes: Attributes) {
         let mut state = self.lock();
-        state.tree.put(path, Item::file(bytes, attributes));
-        state.make_safe(path);
+        state.tree.put(path, TreeEntry::file(bytes, attributes));
+        state.sync_path(path);
         drop(state);
-        self.tell(path);
+        self.notify(path);
     }
 
-    /// Takes a file away, as somebody else on the machine would.
-    pub fn take(&self, path: &str) {
+    /// Deletes a file, as another process on the machine would.
+    pub fn delete_file(&self, path: &str) {
         let mut state = self.lock();
         state.tree.items.remove(path);
-        state.make_safe(path);
+        state.sync_path(path);
         drop(state);
-        self.tell(path);
+        self.notify(path);
     }
 
-    /// Tells everybody who listens that something has changed.
-    fn tell(&self, path: &str) {
-        let listening = |watch: &&(BTreeSet<String>, Changed)| watch.0.contains(path);
-        let told: Vec<Changed> =
+    /// Calls the watches of a path.
+    fn notify(&self, path: &str) {
+        let listening = |watch: &&(BTreeSet<String>, ChangeCallback)| watch.0.contains(path);
+        let callbacks: Vec<ChangeCallback> =
             self.lock().watches.values().filter(listening).map(|(_, changed)| Arc::clone(changed)).collect();
-        // Not while the machine is held: whoever hears it looks at the machine.
-        told.iter().for_each(|changed| changed());
+        // Not while the machine is locked: a callback may read it.
+        callbacks.iter().for_each(|changed| changed());
     }
 
-    /// How many listen.
+    /// The number of watches.
     pub fn watches(&self) -> usize {
         self.lock().watches.len()
     }
@@ -188,22 +188,22 @@ impl FakeHost {
         }
     }
 
-    /// Says that a file came with the operating system.
+    /// Makes a file one of the operating system's packages.
     pub fn vendor_owns(&self, path: &str) {
         let mut state = self.lock();
         state.has_packages = true;
         state.vendor.insert(path.to_owned());
     }
 
-    /// Says that packages are known, and that what none of them has is foreign.
+    /// Adds a package database, so that other files are foreign.
     pub fn has_packages(&self) {
         self.lock().has_packages = true;
     }
 
-    /// Has a service fail after every start.
-    pub fn sicken(&self, unit: &str) {
+    /// Makes a service fail after every start.
+    pub fn fail_service(&self, unit: &str) {
         if let Some(service) = self.lock().services.get_mut(unit) {
-            service.is_sick = true;
+            service.has_failed = true;
         }
     }
 
@@ -217,14 +217,14 @@ impl FakeHost {
     pub fn add_user(&self, name: &str, user: User) {
         let mut state = self.lock();
         state.users.insert(name.to_owned(), user);
-        state.safe.users = state.users.clone();
+        state.synced.users = state.users.clone();
     }
 
-    /// Takes an account away.
+    /// Removes an account.
     pub fn remove_user(&self, name: &str) {
         let mut state = self.lock();
         state.users.remove(name);
-        state.safe.users = state.users.clone();
+        state.synced.users = state.users.clone();
     }
 
     /// Changes what is booted.
@@ -232,27 +232,27 @@ impl FakeHost {
         change(&mut self.lock().boot);
     }
 
-    /// A setting of the running kernel, and what it is after a boot.
+    /// Adds a sysctl setting with its value after a boot.
     pub fn add_setting(&self, path: &str, value: &str) {
         let mut state = self.lock();
         state.settings.insert(path.to_owned(), value.to_owned());
-        state.tree.put(path, Item::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
-        state.make_safe(path);
+        state.tree.put(path, TreeEntry::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
+        state.sync_path(path);
     }
 
-    /// What a service has read of a file.
+    /// The content of a file when a service has read it last.
     pub fn loaded(&self, unit: &str, path: &str) -> Option<String> {
         let state = self.lock();
         let bytes = state.services.get(unit)?.loaded.get(path)?;
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Sets what a program answers.
+    /// Sets the result of a program.
     pub fn answer(&self, program: &str, output: Output) {
         self.lock().answers.insert(program.to_owned(), output);
     }
 
-    /// Everything that lasts, and what the services run with.
+    /// The persistent state, and the files that services have read.
     pub fn snapshot(&self) -> Snapshot {
         self.lock().snapshot()
     }
@@ -261,7 +261,7 @@ impl FakeHost {
 impl Host for FakeHost {
     fn entry(&self, path: &str) -> Result<Option<Entry>, HostError> {
         checked(path)?;
-        Ok(self.look()?.tree.get(path).map(Item::entry))
+        Ok(self.read_call()?.tree.get(path).map(TreeEntry::entry))
     }
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
@@ -283,43 +283,43 @@ impl Host for FakeHost {
 
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         checked(directory)?;
-        Ok(self.look()?.tree.names(directory))
+        Ok(self.read_call()?.tree.names(directory))
     }
 
     fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
         checked(path)?;
-        self.act("write", path)?.tree.place(path, Item::file(bytes, attributes), "write")
+        self.write_call("write", path)?.tree.place(path, TreeEntry::file(bytes, attributes), "write")
     }
 
     fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
         checked(path)?;
-        let mut state = self.act("write", path)?;
-        state.tree.place(path, Item::file(bytes, attributes), "write")?;
+        let mut state = self.write_call("write", path)?;
+        state.tree.place(path, TreeEntry::file(bytes, attributes), "write")?;
         let at = state.tree.resolved(path);
-        state.make_safe(&at);
+        state.sync_path(&at);
         Ok(())
     }
 
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
         checked(path)?;
-        self.act("symlink", path)?.tree.place(path, Item::link(target), "link")
+        self.write_call("symlink", path)?.tree.place(path, TreeEntry::link(target), "link")
     }
 
     fn make_directory(&self, path: &str, attributes: Attributes) -> Result<(), HostError> {
         checked(path)?;
-        let mut state = self.act("mkdir", path)?;
-        match state.tree.get(path).map(Item::entry) {
-            Some(Entry { kind: Kind::Directory, .. }) | None => {}
+        let mut state = self.write_call("mkdir", path)?;
+        match state.tree.get(path).map(TreeEntry::entry) {
+            Some(Entry { kind: EntryKind::Directory, .. }) | None => {}
             Some(_) => return Err(HostError::file("make directory", path, "Not a directory")),
         }
         let at = state.tree.resolved(path);
-        state.tree.put(&at, Item { content: Content::Directory, attributes });
+        state.tree.put(&at, TreeEntry { content: Content::Directory, attributes });
         Ok(())
     }
 
     fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<(), HostError> {
         checked(path)?;
-        let mut state = self.act("set", path)?;
+        let mut state = self.write_call("set", path)?;
         let at = state.tree.resolved(path);
         match state.tree.items.get_mut(&at) {
             Some(item) => item.attributes = attributes,
@@ -331,9 +331,9 @@ impl Host for FakeHost {
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         checked(from)?;
         checked(to)?;
-        let mut state = self.act("keep", &format!("{from} {to}"))?;
+        let mut state = self.write_call("keep", &format!("{from} {to}"))?;
         let Some(item) = state.tree.get(from).cloned() else {
-            return Err(HostError::file("keep", from, "nothing stands there"));
+            return Err(HostError::file("keep", from, "No such file or directory"));
         };
         state.tree.place(to, item, "keep")
     }
@@ -341,9 +341,9 @@ impl Host for FakeHost {
     fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
         checked(from)?;
         checked(to)?;
-        let mut state = self.act("copy", &format!("{from} {to}"))?;
+        let mut state = self.write_call("copy", &format!("{from} {to}"))?;
         let Some(item) = state.tree.get(from).cloned() else {
-            return Err(HostError::file("copy", from, "nothing stands there"));
+            return Err(HostError::file("copy", from, "No such file or directory"));
         };
         state.tree.place(to, item, "write")
     }
@@ -351,7 +351,7 @@ impl Host for FakeHost {
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
         checked(from)?;
         checked(to)?;
-        let mut state = self.act("rename", &format!("{from} {to}"))?;
+        let mut state = self.write_call("rename", &format!("{from} {to}"))?;
         let at = state.tree.resolved(from);
         let Some(item) = state.tree.items.remove(&at) else {
             return Err(HostError::file("move", from, "No such file or directory"));
@@ -361,8 +361,8 @@ impl Host for FakeHost {
 
     fn remove(&self, path: &str) -> Result<(), HostError> {
         checked(path)?;
-        let mut state = self.act("remove", path)?;
-        if matches!(state.tree.get(path), Some(Item { content: Content::Directory, .. })) {
+        let mut state = self.write_call("remove", path)?;
+        if matches!(state.tree.get(path), Some(TreeEntry { content: Content::Directory, .. })) {
             return Err(HostError::file("remove", path, "Is a directory"));
         }
         let at = state.tree.resolved(path);
@@ -372,21 +372,21 @@ impl Host for FakeHost {
 
     fn remove_directory(&self, path: &str) -> Result<(), HostError> {
         checked(path)?;
-        // Each name goes by itself, so a cut leaves some of them behind.
-        let below: Vec<String> = self.look()?.tree.below(path).map(str::to_owned).collect();
+        // Each name is removed by itself, so a power cut may leave some of them.
+        let below: Vec<String> = self.read_call()?.tree.below(path).map(str::to_owned).collect();
         for name in below.iter().rev() {
-            self.act("remove", name)?.tree.items.remove(name);
+            self.write_call("remove", name)?.tree.items.remove(name);
         }
         Ok(())
     }
 
     fn sync(&self) -> Result<(), HostError> {
-        self.act("sync", "")?.make_all_safe();
+        self.write_call("sync", "")?.sync_all();
         Ok(())
     }
 
     fn vendor(&self, path: &str) -> Result<Vendor, HostError> {
-        let state = self.look()?;
+        let state = self.read_call()?;
         Ok(match (state.has_packages, state.vendor.contains(path)) {
             (false, _) => Vendor::Unknown,
             (true, true) => Vendor::Owned,
@@ -395,15 +395,15 @@ impl Host for FakeHost {
     }
 
     fn user(&self, name: &str) -> Result<Option<User>, HostError> {
-        Ok(self.look()?.users.get(name).cloned())
+        Ok(self.read_call()?.users.get(name).cloned())
     }
 
     fn group(&self, name: &str) -> Result<Option<u32>, HostError> {
-        Ok(self.look()?.users.get(name).map(|user| user.gid))
+        Ok(self.read_call()?.users.get(name).map(|user| user.gid))
     }
 
     fn set_password(&self, user: &str, hash: &str) -> Result<(), HostError> {
-        let mut state = self.act("password", user)?;
+        let mut state = self.write_call("password", user)?;
         match state.users.get_mut(user) {
             Some(user) => user.password = hash.to_owned(),
             None => return Err(failed("usermod", &format!("user '{user}' does not exist"))),
@@ -412,54 +412,54 @@ impl Host for FakeHost {
     }
 
     fn unit_state(&self, unit: &str) -> Result<UnitState, HostError> {
-        Ok(self.look()?.unit_state(unit))
+        Ok(self.read_call()?.unit_state(unit))
     }
 
     fn enable(&self, units: &[&str]) -> Result<(), HostError> {
-        self.act("enable", &units.join(" "))?.set_enabled(units, Some(true))
+        self.write_call("enable", &units.join(" "))?.set_enabled(units, Some(true))
     }
 
     fn disable(&self, units: &[&str]) -> Result<(), HostError> {
-        self.act("disable", &units.join(" "))?.set_enabled(units, Some(false))
+        self.write_call("disable", &units.join(" "))?.set_enabled(units, Some(false))
     }
 
     fn preset(&self, units: &[&str]) -> Result<(), HostError> {
-        self.act("preset", &units.join(" "))?.set_enabled(units, None)
+        self.write_call("preset", &units.join(" "))?.set_enabled(units, None)
     }
 
     fn daemon_reload(&self) -> Result<(), HostError> {
-        drop(self.act("daemon-reload", "")?);
+        drop(self.write_call("daemon-reload", "")?);
         Ok(())
     }
 
     fn reload(&self, unit: &str) -> Result<(), HostError> {
-        self.act("reload", unit)?.load(unit)
+        self.write_call("reload", unit)?.load(unit)
     }
 
     fn restart(&self, unit: &str) -> Result<(), HostError> {
-        self.act("restart", unit)?.load(unit)
+        self.write_call("restart", unit)?.load(unit)
     }
 
     fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError> {
-        self.act("settings", path)?.apply_settings(path, lines);
+        self.write_call("settings", path)?.apply_settings(path, lines);
         Ok(())
     }
 
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
-        Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_sick))
+        Ok(self.read_call()?.services.get(unit).is_some_and(|service| service.has_failed))
     }
 
     fn boot(&self) -> Result<Boot, HostError> {
-        Ok(self.look()?.boot.clone())
+        Ok(self.read_call()?.boot.clone())
     }
 
     fn stage(&self, change: &BootChange) -> Result<(), HostError> {
         if change.is_empty() {
             return Ok(());
         }
-        let mut state = self.act("stage", &serde_json::to_string(change).unwrap_or_default())?;
-        if state.boot.driver == Driver::None {
-            return Err(HostError::Unable {
+        let mut state = self.write_call("stage", &serde_json::to_string(change).unwrap_or_default())?;
+        if state.boot.driver == BootDriver::None {
+            return Err(HostError::Unsupported {
                 what: "change its next boot".to_owned(),
                 why: "it has neither rpm-ostree nor bootc nor GRUB".to_owned(),
             });
@@ -475,45 +475,44 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    /// What was staged is forgotten; what is booted stays what it is.
     fn unstage(&self, change: &BootChange) -> Result<(), HostError> {
         if !change.is_empty() {
-            self.act("unstage", "")?.staged = None;
+            self.write_call("unstage", "")?.staged = None;
         }
         Ok(())
     }
 
     fn reboot(&self, reason: &str) -> Result<(), HostError> {
-        self.act("reboot", reason)?.is_reboot_asked = true;
+        self.write_call("reboot", reason)?.is_reboot_requested = true;
         Ok(())
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
-        let state = self.act("run", &format!("{program} {}", arguments.join(" ")))?;
+        let state = self.write_call("run", &format!("{program} {}", arguments.join(" ")))?;
         Ok(state.answers.get(program).cloned().unwrap_or(Output { code: Some(0), ..Output::default() }))
     }
 
-    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
-        let mut state = self.look()?;
+    fn watch(&self, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError> {
+        let mut state = self.read_call()?;
         state.watched += 1;
         let number = state.watched;
         state.watches.insert(number, (paths.iter().cloned().collect(), changed));
-        Ok(Watch::new(Listening { host: self.clone(), number }))
+        Ok(Watch::new(WatchGuard { host: self.clone(), number }))
     }
 }
 
 /// Ends a watch when it is dropped.
-struct Listening {
+struct WatchGuard {
     host: FakeHost,
     number: u64,
 }
 
-impl Drop for Listening {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.host.lock().watches.remove(&self.number);
     }
 }
 
-fn failed(program: &str, said: &str) -> HostError {
-    HostError::Command { line: program.to_owned(), status: "exit code 1".to_owned(), said: said.to_owned() }
+fn failed(program: &str, message: &str) -> HostError {
+    HostError::Command { line: program.to_owned(), status: "exit code 1".to_owned(), message: message.to_owned() }
 }

@@ -1,22 +1,22 @@
-//! Services of a machine in memory: what each has read, so that a test sees whether a change is in force.
+//! Services of a machine in memory: the files that each has read, so that a test sees whether a change is in effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::state::State;
-use super::tree::{Content, Item};
+use super::tree::{Content, TreeEntry};
 use crate::{Attributes, HostError};
 
 #[derive(Clone)]
 pub(super) struct Service {
     pub(super) reads: Vec<String>,
     pub(super) loaded: BTreeMap<String, Arc<[u8]>>,
-    /// It fails whenever it is started.
-    pub(super) is_sick: bool,
+    /// Whether it fails whenever it is started.
+    pub(super) has_failed: bool,
 }
 
-/// The services that every machine has, and what they read.
-pub(super) const USUAL: [(&str, &[&str]); 8] = [
+/// The services that every machine has, and the paths that they read.
+pub(super) const DEFAULT_SERVICES: [(&str, &[&str]); 8] = [
     ("crio.service", &["/etc/containers", "/etc/crio", "/etc/pki/ca-trust"]),
     ("kubelet.service", &["/etc/kubernetes"]),
     ("chronyd.service", &["/etc/chrony.conf", "/etc/chrony.d"]),
@@ -27,25 +27,25 @@ pub(super) const USUAL: [(&str, &[&str]); 8] = [
     ("sshd.service", &["/etc/ssh"]),
 ];
 
-/// Applies all settings of the kernel; what it has read is what is in force.
+/// Applies all sysctl settings.
 const SYSCTL: &str = "systemd-sysctl.service";
-/// Where the names of loaded modules stand.
+/// The names of loaded modules.
 const MODULES: &str = "/proc/modules";
 
 impl State {
     pub(super) fn add_service(&mut self, unit: &str, reads: &[&str]) {
         let reads = reads.iter().map(|path| (*path).to_owned()).collect();
-        self.services.insert(unit.to_owned(), Service { reads, loaded: BTreeMap::new(), is_sick: false });
+        self.services.insert(unit.to_owned(), Service { reads, loaded: BTreeMap::new(), has_failed: false });
         // It is there, so this cannot fail.
         let _ = self.load(unit);
     }
 
-    /// A service reads what it reads.
+    /// A service reads its files.
     pub(super) fn load(&mut self, unit: &str) -> Result<(), HostError> {
         let own = format!("/etc/systemd/system/{unit}");
         if !self.services.contains_key(unit) && self.tree.get(&own).is_some() {
             self.services
-                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), is_sick: false });
+                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), has_failed: false });
         }
         let Some(service) = self.services.get_mut(unit) else {
             return Err(super::failed("systemctl", &format!("Unit {unit} not found")));
@@ -53,7 +53,7 @@ impl State {
         service.loaded.clear();
         for read in &service.reads {
             for path in self.tree.below(read) {
-                if let Some(Item { content: Content::File(bytes), .. }) = self.tree.items.get(path) {
+                if let Some(TreeEntry { content: Content::File(bytes), .. }) = self.tree.items.get(path) {
                     service.loaded.insert(path.to_owned(), Arc::clone(bytes));
                 }
             }
@@ -67,7 +67,7 @@ impl State {
         Ok(())
     }
 
-    /// By name, whichever folder a file is in, and of several with one name the one in the first folder.
+    /// In the order of file names; of several files with one name the one in the first folder counts.
     fn apply_all_settings(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
         let mut by_name: BTreeMap<&str, &[u8]> = BTreeMap::new();
         let folders = self.services.get(SYSCTL).map(|service| service.reads.clone()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Applies what is given of a file.
+    /// Applies some lines of a file.
     pub(super) fn apply_settings(&mut self, path: &str, lines: &str) {
         self.set_values(lines);
         let content = match self.tree.get(path).map(|item| &item.content) {
@@ -101,7 +101,7 @@ impl State {
             let path = format!("/proc/sys/{}", key.trim().replace('.', "/"));
             if self.settings.contains_key(&path) {
                 let text = format!("{}\n", value.trim());
-                self.tree.put(&path, Item::file(text.as_bytes(), Attributes::of_root(0o644)));
+                self.tree.put(&path, TreeEntry::file(text.as_bytes(), Attributes::of_root(0o644)));
             }
         }
     }
@@ -120,18 +120,18 @@ impl State {
                 }
             }
         }
-        self.tree.put(MODULES, Item::file(text.as_bytes(), Attributes::of_root(0o444)));
+        self.tree.put(MODULES, TreeEntry::file(text.as_bytes(), Attributes::of_root(0o444)));
     }
 
-    /// Everything that a boot brings to its beginning.
+    /// Resets the running state, as a boot does.
     pub(super) fn start_all(&mut self) {
         let settings: Vec<(String, String)> = self.settings.clone().into_iter().collect();
         for (path, value) in settings {
-            self.tree.put(&path, Item::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
+            self.tree.put(&path, TreeEntry::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
         }
         self.tree.items.remove(MODULES);
-        self.services.retain(|unit, _| USUAL.iter().any(|(usual, _)| usual == unit));
-        // Units of the machine's owner run if they are enabled, and can be.
+        self.services.retain(|unit, _| DEFAULT_SERVICES.iter().any(|(known, _)| known == unit));
+        // Units of the administrator are started if they are enabled.
         let own = self.enabled.iter().filter(|unit| self.unit_state(unit) == crate::UnitState::Enabled);
         let units: BTreeSet<String> = self.services.keys().chain(own).cloned().collect();
         for unit in units {

@@ -1,81 +1,80 @@
-//! What a machine in memory keeps.
+//! State of a machine in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::service::Service;
 use super::tree::{Content, Tree};
-use crate::{Boot, BootChange, Changed, Driver, HostError, Kernel, Output, UnitState, User};
+use crate::{Boot, BootChange, BootDriver, ChangeCallback, HostError, Kernel, Output, UnitState, User};
 
 pub(super) struct State {
     pub(super) tree: Tree,
     pub(super) enabled: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
-    /// What has reached the disk.
-    pub(super) safe: Safe,
+    /// The state that has reached the disk.
+    pub(super) synced: SyncedState,
     pub(super) vendor: BTreeSet<String>,
     pub(super) has_packages: bool,
     pub(super) services: BTreeMap<String, Service>,
-    /// Settings of the running kernel and what they are after a boot.
+    /// Sysctl settings with their values after a boot.
     pub(super) settings: BTreeMap<String, String>,
     pub(super) boot: Boot,
     pub(super) boots: u64,
     pub(super) staged: Option<BootChange>,
-    /// Kernel arguments that no boot brings, whatever was staged.
+    /// Kernel arguments that no boot has, even if they were staged.
     pub(super) lost_arguments: BTreeSet<String>,
-    pub(super) is_reboot_asked: bool,
+    pub(super) is_reboot_requested: bool,
     pub(super) is_off: bool,
-    pub(super) acts: usize,
-    pub(super) looks: usize,
+    pub(super) write_calls: usize,
+    pub(super) call_count: usize,
     pub(super) bytes_read: usize,
     pub(super) cut_at: Option<usize>,
-    pub(super) faults: Vec<Fault>,
-    pub(super) filling: Option<Filling>,
+    pub(super) faults: Vec<CallFailure>,
+    pub(super) disk_limit: Option<DiskLimit>,
     pub(super) calls: Vec<String>,
     pub(super) answers: BTreeMap<String, Output>,
-    /// Who listens for which paths.
-    pub(super) watches: BTreeMap<u64, (BTreeSet<String>, Changed)>,
+    /// Watched paths and callbacks.
+    pub(super) watches: BTreeMap<u64, (BTreeSet<String>, ChangeCallback)>,
     pub(super) watched: u64,
 }
 
-/// What has reached the disk.
+/// The state that has reached the disk.
 #[derive(Default)]
-pub(super) struct Safe {
+pub(super) struct SyncedState {
     pub(super) tree: Tree,
     pub(super) enabled: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
 }
 
-/// A disk that will be full: from a certain call on nothing new is written.
-pub(super) struct Filling {
+/// A disk that is full from a certain call on.
+pub(super) struct DiskLimit {
     pub(super) from: String,
     pub(super) is_full: bool,
 }
 
-pub(super) struct Fault {
+pub(super) struct CallFailure {
     pub(super) call: String,
     pub(super) why: String,
     pub(super) left: Option<u32>,
 }
 
-/// Everything that lasts, and what the services run with; two machines with equal ones are in the same state.
+/// The persistent state, and the files that services have read; machines with equal snapshots are in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Files and links, each as one line; the settings of the running kernel among them.
+    /// Files and links, each as one line, including sysctl settings.
     pub files: BTreeMap<String, String>,
-    /// Units that are started at boot.
+    /// Enabled units.
     pub enabled: BTreeSet<String>,
-    /// Hashes of passwords.
+    /// Password hashes.
     pub passwords: BTreeMap<String, String>,
     /// Image, arguments, kernel, packages.
     pub boot: (Option<String>, Vec<String>, Kernel, Vec<String>),
-    /// What is staged for the next boot.
     pub staged: Option<BootChange>,
-    /// What each service has read, by unit and path.
+    /// The contents that each service has read, by unit and path.
     pub loaded: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Snapshot {
-    /// Without what lies at a path and below it.
+    /// Without the files whose paths begin with this text.
     pub fn without(mut self, path: &str) -> Self {
         self.files.retain(|name, _| !name.starts_with(path));
         self
@@ -90,7 +89,7 @@ impl State {
         let mut state = State {
             tree: Tree::default(),
             enabled: BTreeSet::new(),
-            safe: Safe { users: users.clone(), ..Safe::default() },
+            synced: SyncedState { users: users.clone(), ..SyncedState::default() },
             users,
             vendor: BTreeSet::new(),
             has_packages: false,
@@ -98,7 +97,7 @@ impl State {
             settings: BTreeMap::new(),
             boot: Boot {
                 id: format!("{name}-boot-1"),
-                driver: Driver::RpmOstree,
+                driver: BootDriver::RpmOstree,
                 image: Some("image-1".to_owned()),
                 arguments: vec!["root=/dev/vda".to_owned(), "quiet".to_owned()],
                 kernel: Kernel::Default,
@@ -108,20 +107,20 @@ impl State {
             boots: 1,
             staged: None,
             lost_arguments: BTreeSet::new(),
-            is_reboot_asked: false,
+            is_reboot_requested: false,
             is_off: false,
-            acts: 0,
-            looks: 0,
+            write_calls: 0,
+            call_count: 0,
             bytes_read: 0,
             cut_at: None,
             faults: Vec::new(),
-            filling: None,
+            disk_limit: None,
             calls: Vec::new(),
             answers: BTreeMap::new(),
             watches: BTreeMap::new(),
             watched: 0,
         };
-        for (unit, reads) in super::service::USUAL {
+        for (unit, reads) in super::service::DEFAULT_SERVICES {
             state.add_service(unit, reads);
         }
         state
@@ -142,7 +141,7 @@ impl State {
     pub(super) fn set_enabled(&mut self, units: &[&str], is_enabled: Option<bool>) -> Result<(), HostError> {
         for unit in units {
             let state = self.unit_state(unit);
-            // To disable what is gone takes the links away all the same.
+            // Disabling a missing unit removes its links.
             let is_unknown = state == UnitState::NotFound && is_enabled != Some(false);
             if is_unknown || (state == UnitState::Masked && is_enabled == Some(true)) {
                 return Err(super::failed("systemctl", &format!("Unit {unit} is {}", state.as_str())));

@@ -1,12 +1,12 @@
-//! Files in memory.
+//! File tree in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Attributes, Entry, HostError, Kind};
+use crate::{Attributes, Entry, EntryKind, HostError};
 
 /// As many links as a kernel follows.
-const LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
@@ -16,25 +16,25 @@ pub(super) enum Content {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct TreeEntry {
     pub(super) content: Content,
     pub(super) attributes: Attributes,
 }
 
-impl Item {
+impl TreeEntry {
     pub(super) fn file(bytes: &[u8], attributes: Attributes) -> Self {
-        Item { content: Content::File(bytes.into()), attributes }
+        TreeEntry { content: Content::File(bytes.into()), attributes }
     }
 
     pub(super) fn link(target: &str) -> Self {
-        Item { content: Content::Link(target.to_owned()), attributes: Attributes::of_root(0o777) }
+        TreeEntry { content: Content::Link(target.to_owned()), attributes: Attributes::of_root(0o777) }
     }
 
     pub(super) fn entry(&self) -> Entry {
         let (kind, size) = match &self.content {
-            Content::File(bytes) => (Kind::File, bytes.len() as u64),
-            Content::Link(target) => (Kind::Link(target.clone()), 0),
-            Content::Directory => (Kind::Directory, 0),
+            Content::File(bytes) => (EntryKind::File, bytes.len() as u64),
+            Content::Link(target) => (EntryKind::Link(target.clone()), 0),
+            Content::Directory => (EntryKind::Directory, 0),
         };
         Entry { kind, mode: self.attributes.mode, uid: self.attributes.uid, gid: self.attributes.gid, size }
     }
@@ -43,30 +43,30 @@ impl Item {
 /// Files and links by path. Directories need no item of their own: one that has something below it is there.
 #[derive(Clone, Default)]
 pub(super) struct Tree {
-    pub(super) items: BTreeMap<String, Item>,
+    pub(super) items: BTreeMap<String, TreeEntry>,
 }
 
-static DIRECTORY: Item = Item { content: Content::Directory, attributes: Attributes::of_root(0o755) };
+static DIRECTORY: TreeEntry = TreeEntry { content: Content::Directory, attributes: Attributes::of_root(0o755) };
 
 impl Tree {
-    pub(super) fn get(&self, path: &str) -> Option<&Item> {
+    pub(super) fn get(&self, path: &str) -> Option<&TreeEntry> {
         let path = self.resolved(path);
         self.items.get(&path).or_else(|| self.has_below(&path).then_some(&DIRECTORY))
     }
 
-    pub(super) fn put(&mut self, path: &str, item: Item) {
+    pub(super) fn put(&mut self, path: &str, item: TreeEntry) {
         self.items.insert(path.to_owned(), item);
     }
 
-    /// Puts something where a file may stand.
-    pub(super) fn place(&mut self, path: &str, item: Item, verb: &'static str) -> Result<(), HostError> {
+    /// Inserts an entry, unless a directory is in its place.
+    pub(super) fn place(&mut self, path: &str, item: TreeEntry, verb: &'static str) -> Result<(), HostError> {
         let at = self.resolved(path);
-        if matches!(self.get(&at), Some(Item { content: Content::Directory, .. })) {
+        if matches!(self.get(&at), Some(TreeEntry { content: Content::Directory, .. })) {
             return Err(HostError::file(verb, path, "Is a directory"));
         }
         let mut above = at.as_str();
         while let Some((folder, _)) = above.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
-            if let Some(Item { content: Content::File(_), .. }) = self.items.get(folder) {
+            if let Some(TreeEntry { content: Content::File(_), .. }) = self.items.get(folder) {
                 return Err(HostError::file(verb, path, "Not a directory"));
             }
             above = folder;
@@ -78,9 +78,9 @@ impl Tree {
     /// The path with the links above it followed, never out of the root.
     pub(super) fn resolved(&self, path: &str) -> String {
         let mut path = path.to_owned();
-        'again: for _ in 0..LINKS {
+        'again: for _ in 0..MAX_LINKS {
             for (end, _) in path.match_indices('/').skip(1) {
-                if let Some(Item { content: Content::Link(target), .. }) = self.items.get(&path[..end]) {
+                if let Some(TreeEntry { content: Content::Link(target), .. }) = self.items.get(&path[..end]) {
                     let base =
                         if target.starts_with('/') { "" } else { path[..end].rsplit_once('/').map_or("", |it| it.0) };
                     path = normal(&format!("{base}/{target}{}", &path[end..]));
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// Without `.` and `..`; what would leave the root stays there.
+/// Resolves `.` and `..`, never above the root.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

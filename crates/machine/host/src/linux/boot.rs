@@ -1,48 +1,47 @@
-//! The boot through `rpm-ostree`, `bootc` or GRUB, whichever the machine has.
+//! Boot management with `rpm-ostree`, `bootc` or GRUB, whichever the machine has.
 //!
-//! - `rpm-ostree` and `bootc` stage a deployment: it counts from the next orderly reboot on. A power cut before that loses it.
-//! - GRUB's menu is changed at once and counts from the next boot on.
+//! - `rpm-ostree` and `bootc` stage a deployment, which the next orderly reboot applies. A power cut before that loses it.
+//! - GRUB's menu is changed at once, and is used by the next boot.
 
 use std::sync::PoisonError;
 
 use serde_json::Value;
 
 use super::{LinuxHost, rpm_ostree};
-use crate::{Attributes, Boot, BootChange, Driver, Host as _, HostError, Kernel, arguments};
+use crate::{Attributes, Boot, BootChange, BootDriver, Host as _, HostError, Kernel, arguments};
 
-/// Our own part of GRUB's settings.
+/// The daemon's own part of GRUB's settings.
 const GRUB_PART: &str = "/etc/default/grub.d/90-seaworthy.cfg";
 
-/// What is booted, as the program says that manages the boot.
+/// What is booted, as reported by the program that manages the boot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Status {
-    /// The image.
+pub(super) struct BootStatus {
     pub(super) image: Option<String>,
     /// Packages that were added to it by request.
     pub(super) packages: Vec<String>,
-    /// Packages of the image that were taken out of it by request.
+    /// Packages of the image that were removed by request.
     pub(super) removed: Vec<String>,
 }
 
-fn driver(host: &LinuxHost) -> Result<Driver, HostError> {
+fn driver(host: &LinuxHost) -> Result<BootDriver, HostError> {
     if host.exists("/run/ostree-booted")? {
         if host.has("rpm-ostree")? {
-            return Ok(Driver::RpmOstree);
+            return Ok(BootDriver::RpmOstree);
         }
         if host.has("bootc")? {
-            return Ok(Driver::Bootc);
+            return Ok(BootDriver::Bootc);
         }
     }
     if host.has("grubby")? {
-        return Ok(Driver::Grubby);
+        return Ok(BootDriver::Grubby);
     }
-    Ok(if host.has("update-grub")? { Driver::UpdateGrub } else { Driver::None })
+    Ok(if host.has("update-grub")? { BootDriver::UpdateGrub } else { BootDriver::None })
 }
 
 pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
     let text = |path: &str| text(host, path);
     let driver = driver(host)?;
-    let Status { image, packages, .. } = status(host, driver)?;
+    let BootStatus { image, packages, .. } = status(host, driver)?;
     let release = text("/proc/sys/kernel/osrelease")?;
     let kernel = if release.contains("+rt") || release.contains(".rt") || release.contains("-rt") {
         Kernel::Realtime
@@ -70,9 +69,9 @@ fn boot_id(host: &LinuxHost) -> Result<String, HostError> {
     text(host, "/proc/sys/kernel/random/boot_id")
 }
 
-/// What is booted does not change before the next boot, so it is asked for once in each: asking wakes the service behind
-/// `rpm-ostree`, and the daemon looks every minute.
-pub(super) fn status(host: &LinuxHost, driver: Driver) -> Result<Status, HostError> {
+/// The status does not change before the next boot, so it is read once in each: reading it wakes the service of `rpm-ostree`,
+/// and the daemon checks every minute.
+pub(super) fn status(host: &LinuxHost, driver: BootDriver) -> Result<BootStatus, HostError> {
     let boot_id = &boot_id(host)?;
     let mut known = host.status.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((id, status)) = &*known
@@ -81,11 +80,11 @@ pub(super) fn status(host: &LinuxHost, driver: Driver) -> Result<Status, HostErr
         return Ok(status.clone());
     }
     let status = match driver {
-        Driver::RpmOstree => rpm_ostree::status(host)?,
-        Driver::Bootc => Status { image: bootc_status(host)?, ..Status::default() },
-        _ => return Ok(Status::default()),
+        BootDriver::RpmOstree => rpm_ostree::status(host)?,
+        BootDriver::Bootc => BootStatus { image: bootc_status(host)?, ..BootStatus::default() },
+        _ => return Ok(BootStatus::default()),
     };
-    // A boot that has no id cannot be told from the next one.
+    // A boot without an id cannot be distinguished from the next one.
     if !boot_id.is_empty() {
         *known = Some((boot_id.to_owned(), status.clone()));
     }
@@ -96,7 +95,7 @@ pub(super) fn parsed(program: &str, text: &str) -> Result<Value, HostError> {
     serde_json::from_str(text).map_err(|error| HostError::Command {
         line: format!("{program} status"),
         status: "unreadable answer".to_owned(),
-        said: error.to_string(),
+        message: error.to_string(),
     })
 }
 
@@ -112,36 +111,36 @@ pub(super) fn stage(host: &LinuxHost, change: &BootChange) -> Result<(), HostErr
     let driver = driver(host)?;
     refuse(driver, change)?;
     match driver {
-        Driver::RpmOstree => rpm_ostree::stage(host, change),
-        Driver::Bootc => match &change.image {
+        BootDriver::RpmOstree => rpm_ostree::stage(host, change),
+        BootDriver::Bootc => match &change.image {
             Some(image) => host.must("bootc", &["switch", image]).map(drop),
             None => Ok(()),
         },
-        Driver::Grubby => with_grubby(host, &change.delete, &change.append),
-        Driver::UpdateGrub => with_update_grub(host, &change.delete, &change.append),
-        Driver::None => Ok(()),
+        BootDriver::Grubby => with_grubby(host, &change.delete, &change.append),
+        BootDriver::UpdateGrub => with_update_grub(host, &change.delete, &change.append),
+        BootDriver::None => Ok(()),
     }
 }
 
-/// What the machine has no means for is refused as a whole, before anything is touched.
-fn refuse(driver: Driver, change: &BootChange) -> Result<(), HostError> {
+/// Refuses a change that the machine does not support, before anything is changed.
+fn refuse(driver: BootDriver, change: &BootChange) -> Result<(), HostError> {
     let unable = |what: &str, needs: &str| {
-        Err(HostError::Unable {
+        Err(HostError::Unsupported {
             what: what.to_owned(),
             why: format!("its boot is managed by {}; {needs} is needed", driver.as_str()),
         })
     };
-    if change.image.is_some() && !matches!(driver, Driver::RpmOstree | Driver::Bootc) {
+    if change.image.is_some() && !matches!(driver, BootDriver::RpmOstree | BootDriver::Bootc) {
         return unable("change its operating system image (osImageURL)", "rpm-ostree or bootc");
     }
-    if change.kernel.is_some() && driver != Driver::RpmOstree {
+    if change.kernel.is_some() && driver != BootDriver::RpmOstree {
         return unable("change its kernel (kernelType)", "rpm-ostree");
     }
-    if !(change.install.is_empty() && change.uninstall.is_empty()) && driver != Driver::RpmOstree {
+    if !(change.install.is_empty() && change.uninstall.is_empty()) && driver != BootDriver::RpmOstree {
         return unable("change its extensions", "rpm-ostree");
     }
     let has_arguments = !(change.delete.is_empty() && change.append.is_empty());
-    if has_arguments && matches!(driver, Driver::Bootc | Driver::None) {
+    if has_arguments && matches!(driver, BootDriver::Bootc | BootDriver::None) {
         return unable("change its kernel arguments", "rpm-ostree, grubby or update-grub");
     }
     Ok(())
@@ -160,7 +159,7 @@ fn with_grubby(host: &LinuxHost, delete: &[String], append: &[String]) -> Result
     host.must("grubby", &all).map(drop)
 }
 
-/// Our part holds exactly the arguments that we have added, so writing it twice changes nothing.
+/// The daemon's part has exactly the arguments that it has added, so writing it twice changes nothing.
 fn with_update_grub(host: &LinuxHost, delete: &[String], append: &[String]) -> Result<(), HostError> {
     let text = String::from_utf8_lossy(&host.read(GRUB_PART)?.unwrap_or_default()).into_owned();
     let ours = text.lines().find_map(|line| line.strip_prefix("# arguments: ")).unwrap_or_default();
@@ -170,7 +169,7 @@ fn with_update_grub(host: &LinuxHost, delete: &[String], append: &[String]) -> R
     ours.extend(append.iter().cloned());
     let plain = |one: &String| one.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`$\\".contains(&byte));
     if let Some(odd) = ours.iter().find(|one| !plain(one)) {
-        return Err(HostError::Unable {
+        return Err(HostError::Unsupported {
             what: format!("set the kernel argument {odd:?}"),
             why:
                 "GRUB's settings are a shell script; arguments with quotes, blanks, \"$\" or \"\\\" have no place there"
@@ -192,14 +191,14 @@ pub(super) fn unstage(host: &LinuxHost, change: &BootChange) -> Result<(), HostE
         return Ok(());
     }
     match driver(host)? {
-        Driver::RpmOstree => rpm_ostree::unstage(host),
-        // It has no way to forget what is staged but to stage what is booted.
-        Driver::Bootc => match bootc_status(host)? {
+        BootDriver::RpmOstree => rpm_ostree::unstage(host),
+        // It can only undo a staged image by staging the booted one.
+        BootDriver::Bootc => match bootc_status(host)? {
             Some(image) if change.image.is_some() => host.must("bootc", &["switch", &image]).map(drop),
             _ => Ok(()),
         },
-        Driver::Grubby => with_grubby(host, &change.append, &change.delete),
-        Driver::UpdateGrub => with_update_grub(host, &change.append, &change.delete),
-        Driver::None => Ok(()),
+        BootDriver::Grubby => with_grubby(host, &change.append, &change.delete),
+        BootDriver::UpdateGrub => with_update_grub(host, &change.append, &change.delete),
+        BootDriver::None => Ok(()),
     }
 }

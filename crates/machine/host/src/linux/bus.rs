@@ -1,4 +1,4 @@
-//! Systemd and logind over D-Bus: no process for each question, and the end of a job is heard of rather than guessed.
+//! D-Bus client of systemd and logind: it needs no process for each call, and waits for the end of a job.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use zbus::connection::Builder;
 use zbus::wire::{ObjectPath, OwnedObjectPath};
 use zbus::{Connection, fdo};
 
-use super::programs::LIMIT;
+use super::programs::DEFAULT_TIMEOUT;
 use crate::{HostError, UnitState};
 
-/// A bus that does not answer by then is away.
-const GREETING: Duration = Duration::from_secs(5);
-/// Reading all units again takes seconds on a busy machine, not minutes.
-const ANSWER: Duration = Duration::from_secs(120);
-/// What stands for a job that was asked for is replaced by the new one, as `systemctl` does it.
-const MODE: &str = "replace";
-/// Changes of units, as systemd tells them: kind, link, where it points.
+/// A bus that does not answer by then is unavailable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Reading all units again takes seconds on a busy machine.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+/// A queued job of the unit is replaced by the new one, as by `systemctl`.
+const JOB_MODE: &str = "replace";
+/// Changes of unit files, as systemd reports them: type, link, target.
 type Changes = Vec<(String, String, String)>;
 
 #[zbus::proxy(
@@ -56,69 +56,69 @@ trait Login {
     async fn reboot(&self, interactive: bool) -> zbus::Result<()>;
 }
 
-/// Why the bus did not do it.
+/// A failed call over the bus.
 #[derive(Debug)]
 pub(super) enum BusError {
-    /// Nobody is there: another way may help.
-    Away,
-    /// Systemd was asked, and refused or failed.
+    /// The bus or the service is unavailable: `systemctl` may work.
+    Unavailable,
+    /// Systemd refused or failed.
     Refused(HostError),
 }
 
-/// What is enabled, disabled or preset.
+/// A change of unit files.
 #[derive(Clone, Copy)]
-pub(super) enum Wish {
+pub(super) enum UnitFileAction {
     Enable,
     Disable,
     Preset,
 }
 
-impl Wish {
+impl UnitFileAction {
     pub(super) fn verb(self) -> &'static str {
         match self {
-            Wish::Enable => "enable",
-            Wish::Disable => "disable",
-            Wish::Preset => "preset",
+            UnitFileAction::Enable => "enable",
+            UnitFileAction::Disable => "disable",
+            UnitFileAction::Preset => "preset",
         }
     }
 }
 
-/// What a service is asked to do.
+/// A job of a running unit.
 #[derive(Clone, Copy)]
-pub(super) enum Job {
+pub(super) enum UnitJob {
     Restart,
     Reload,
 }
 
-impl Job {
+impl UnitJob {
     pub(super) fn verb(self) -> &'static str {
         match self {
-            Job::Restart => "restart",
-            Job::Reload => "reload",
+            UnitJob::Restart => "restart",
+            UnitJob::Reload => "reload",
         }
     }
 }
 
-/// The system's bus, connected to when it is first needed and again when it was away.
+/// The system bus, connected when it is first needed, and again when it was unavailable.
 pub(super) struct Bus {
-    /// Another bus than the system's.
+    /// Another bus than the system bus.
     address: Option<String>,
     connection: Mutex<Option<Connection>>,
-    /// How long a service may take to restart or to reload.
-    limit: Duration,
+    /// The limit for a service to restart or reload.
+    timeout: Duration,
 }
 
 impl Bus {
     pub(super) fn new(address: Option<&str>) -> Self {
-        Bus { address: address.map(str::to_owned), connection: Mutex::new(None), limit: LIMIT }
+        Bus { address: address.map(str::to_owned), connection: Mutex::new(None), timeout: DEFAULT_TIMEOUT }
     }
 
-    pub(super) fn with_limit(self, limit: Duration) -> Self {
-        Bus { limit, ..self }
+    pub(super) fn with_timeout(self, timeout: Duration) -> Self {
+        Bus { timeout, ..self }
     }
 
     pub(super) fn unit_state(&self, unit: &str) -> Result<UnitState, BusError> {
-        self.ask(&format!("state of {unit}"), ANSWER, async |connection| {
+        self.call(&format!("state of {unit}"), REPLY_TIMEOUT, async |connection| {
             match ManagerProxy::new(connection).await?.get_unit_file_state(unit).await {
                 Ok(word) => Ok(UnitState::parse(&word)),
                 Err(error) if is_named(&error, "FileNotFound") || is_named(&error, "NoSuchUnit") => {
@@ -129,38 +129,40 @@ impl Bus {
         })
     }
 
-    pub(super) fn wish(&self, wish: Wish, units: &[&str]) -> Result<(), BusError> {
-        self.ask(&format!("{} {}", wish.verb(), units.join(" ")), ANSWER, async |connection| {
+    pub(super) fn change_unit_files(&self, action: UnitFileAction, units: &[&str]) -> Result<(), BusError> {
+        self.call(&format!("{} {}", action.verb(), units.join(" ")), REPLY_TIMEOUT, async |connection| {
             let manager = ManagerProxy::new(connection).await?;
-            match wish {
-                Wish::Enable => drop(manager.enable_unit_files(units, false, false).await?),
-                Wish::Disable => drop(manager.disable_unit_files(units, false).await?),
-                Wish::Preset => drop(manager.preset_unit_files(units, false, false).await?),
+            match action {
+                UnitFileAction::Enable => drop(manager.enable_unit_files(units, false, false).await?),
+                UnitFileAction::Disable => drop(manager.disable_unit_files(units, false).await?),
+                UnitFileAction::Preset => drop(manager.preset_unit_files(units, false, false).await?),
             }
-            // As `systemctl` does it: systemd does not look by itself.
+            // As `systemctl` does: systemd does not reload by itself.
             manager.reload().await
         })
     }
 
     pub(super) fn daemon_reload(&self) -> Result<(), BusError> {
-        self.ask("daemon-reload", ANSWER, async |connection| ManagerProxy::new(connection).await?.reload().await)
+        self.call("daemon-reload", REPLY_TIMEOUT, async |connection| {
+            ManagerProxy::new(connection).await?.reload().await
+        })
     }
 
-    /// Has a service restarted or reloaded, and waits for the end.
-    pub(super) fn job(&self, job: Job, unit: &str) -> Result<(), BusError> {
+    /// Restarts or reloads a service, and waits for the end of the job.
+    pub(super) fn job(&self, job: UnitJob, unit: &str) -> Result<(), BusError> {
         let what = format!("{} {unit}", job.verb());
-        let result = self.ask(&what, self.limit, async |connection| {
+        let result = self.call(&what, self.timeout, async |connection| {
             let manager = ManagerProxy::new(connection).await?;
-            // Systemd counts it once for each connection, and refuses what it has granted already.
+            // Systemd refuses a second subscription on a connection.
             match manager.subscribe().await {
                 Err(error) if is_named(&error, "AlreadySubscribed") => {}
                 other => other?,
             }
-            // Before the job: one that ends at once is heard of as well.
+            // Before the job, so that the end of a short one is not missed.
             let mut ends = manager.receive_job_removed().await?;
             let path = match job {
-                Job::Restart => manager.restart_unit(unit, MODE).await?,
-                Job::Reload => manager.reload_unit(unit, MODE).await?,
+                UnitJob::Restart => manager.restart_unit(unit, JOB_MODE).await?,
+                UnitJob::Reload => manager.reload_unit(unit, JOB_MODE).await?,
             };
             while let Some(end) = ends.next().await {
                 let end = end.args()?;
@@ -168,20 +170,20 @@ impl Bus {
                     return Ok(end.result.to_owned());
                 }
             }
-            Err(zbus::Error::FDO(Box::new(fdo::Error::Disconnected("the bus went away".to_owned()))))
+            Err(zbus::Error::FDO(Box::new(fdo::Error::Disconnected("the bus was disconnected".to_owned()))))
         })?;
         match result.as_str() {
             "done" => Ok(()),
             other => Err(BusError::Refused(HostError::Command {
                 line: format!("systemctl {what}"),
                 status: format!("the job ended with {other:?}"),
-                said: format!("`systemctl status {unit}` and `journalctl -u {unit}` say more"),
+                message: format!("see `systemctl status {unit}` and `journalctl -u {unit}`"),
             })),
         }
     }
 
     pub(super) fn has_failed(&self, unit: &str) -> Result<bool, BusError> {
-        self.ask(&format!("whether {unit} has failed"), ANSWER, async |connection| {
+        self.call(&format!("whether {unit} has failed"), REPLY_TIMEOUT, async |connection| {
             let path = match ManagerProxy::new(connection).await?.get_unit(unit).await {
                 Ok(path) => path,
                 Err(error) if is_named(&error, "NoSuchUnit") => return Ok(false),
@@ -193,15 +195,15 @@ impl Bus {
     }
 
     pub(super) fn reboot(&self) -> Result<(), BusError> {
-        self.ask("reboot", ANSWER, async |connection| LoginProxy::new(connection).await?.reboot(false).await)
+        self.call("reboot", REPLY_TIMEOUT, async |connection| LoginProxy::new(connection).await?.reboot(false).await)
     }
 
-    /// Has something asked within a limit; a bus that is away is looked for once more the next time.
-    fn ask<T>(
+    /// Calls the bus within a limit. The next call connects again if the bus is unavailable.
+    fn call<T>(
         &self,
         what: &str,
-        limit: Duration,
-        ask: impl AsyncFnOnce(&Connection) -> zbus::Result<T>,
+        timeout: Duration,
+        call: impl AsyncFnOnce(&Connection) -> zbus::Result<T>,
     ) -> Result<T, BusError> {
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.take().filter(|connection| !connection.is_closed());
@@ -213,37 +215,37 @@ impl Bus {
                         Some(address) => Builder::address(address.as_str()),
                         None => Builder::system(),
                     };
-                    match tokio::time::timeout(GREETING, builder.build()).await {
+                    match tokio::time::timeout(CONNECT_TIMEOUT, builder.build()).await {
                         Ok(Ok(connection)) => connection,
-                        Ok(Err(_)) | Err(_) => return Err(BusError::Away),
+                        Ok(Err(_)) | Err(_) => return Err(BusError::Unavailable),
                     }
                 }
             };
-            let answer = tokio::time::timeout(limit, ask(&connection)).await;
+            let answer = tokio::time::timeout(timeout, call(&connection)).await;
             let line = format!("systemctl {what}");
             match answer {
-                Err(_) => Err(BusError::Refused(HostError::Timeout { line, seconds: limit.as_secs() })),
+                Err(_) => Err(BusError::Refused(HostError::Timeout { line, seconds: timeout.as_secs() })),
                 Ok(Ok(answer)) => {
                     *held = Some(connection);
                     Ok(answer)
                 }
-                Ok(Err(error)) if is_away(&error) || connection.is_closed() => Err(BusError::Away),
+                Ok(Err(error)) if is_unavailable(&error) || connection.is_closed() => Err(BusError::Unavailable),
                 Ok(Err(error)) => {
                     *held = Some(connection);
                     let status = "refused".to_owned();
-                    Err(BusError::Refused(HostError::Command { line, status, said: error.to_string() }))
+                    Err(BusError::Refused(HostError::Command { line, status, message: error.to_string() }))
                 }
             }
         })
     }
 }
 
-/// Whether systemd's words for the state of a service mean that it has failed.
+/// Whether systemd's states of a service mean that it has failed.
 pub(super) fn is_failure(active: &str, sub: &str) -> bool {
     active == "failed" || sub.starts_with("auto-restart")
 }
 
-/// Whether an error has this name, whoever's it is.
+/// Whether an error has this name, with any prefix.
 fn is_named(error: &zbus::Error, name: &str) -> bool {
     match error {
         zbus::Error::MethodError(found, ..) => found.as_str().rsplit('.').next() == Some(name),
@@ -252,8 +254,8 @@ fn is_named(error: &zbus::Error, name: &str) -> bool {
     }
 }
 
-/// Whether nobody was there to be asked.
-fn is_away(error: &zbus::Error) -> bool {
+/// Whether the bus or the service is unavailable.
+fn is_unavailable(error: &zbus::Error) -> bool {
     match error {
         zbus::Error::InputOutput(_) => true,
         zbus::Error::MethodError(name, ..) => {

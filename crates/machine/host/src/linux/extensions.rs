@@ -1,25 +1,25 @@
-//! The image with packages for extensions and other kernels, as a repository while a deployment is made of it.
+//! Extensions image: the packages of extensions and other kernels, as a repository while a deployment is created from them.
 //!
 //! Compat: machine-config-operator, `pkg/daemon/update.go`, for where the packages lie in the image.
 
 use super::LinuxHost;
 use crate::{Attributes, Host as _, HostError};
 
-/// Where the machine looks for repositories.
+/// The repository.
 const REPOSITORY: &str = "/etc/yum.repos.d/seaworthy-extensions.repo";
-/// Where the packages are unpacked. Differs: on the disk, because upstream's place is memory, and they are hundreds of megabytes.
+/// The unpacked packages. Differs: on the disk, because upstream uses a tmpfs, and they are hundreds of megabytes.
 const FOLDER: &str = "/var/lib/seaworthy/extensions";
-/// Where they lie in the image.
+/// Their folder in the image.
 const IN_IMAGE: &str = "/usr/share/rpm-ostree/extensions";
 /// The container that they are copied from; nothing runs in it.
 const CONTAINER: &str = "seaworthy-extensions";
-/// Who may fetch images.
+/// Credentials for the image.
 const PULL_SECRET: &str = "/var/lib/kubelet/config.json";
 
 /// Unpacks the image and has packages taken from it.
 pub(super) fn enable(host: &LinuxHost, image: &str) -> Result<(), HostError> {
     if !host.has("podman")? {
-        return Err(HostError::Unable {
+        return Err(HostError::Unsupported {
             what: format!("unpack the image of extensions {image}"),
             why: "podman is needed for it".to_owned(),
         });
@@ -35,7 +35,7 @@ pub(super) fn enable(host: &LinuxHost, image: &str) -> Result<(), HostError> {
         host.must("podman", &pull)?;
     }
     let result = copy(host, image);
-    // Left over they take room and nothing else, and what keeps images tidy finds them: that is no reason to fail.
+    // Leftovers only take space, and image garbage collection removes them: that is no reason to fail.
     let _ = host.programs.run("podman", &["rm", "--force", "--ignore", CONTAINER]);
     if !is_there {
         let _ = host.programs.run("podman", &["rmi", image]);
@@ -48,7 +48,7 @@ pub(super) fn enable(host: &LinuxHost, image: &str) -> Result<(), HostError> {
     host.write(REPOSITORY, text.as_bytes(), Attributes::of_root(0o644))
 }
 
-/// Takes the repository away again, or what a cut has left of it.
+/// Removes the repository, or what a power cut has left of it.
 pub(super) fn disable(host: &LinuxHost) -> Result<(), HostError> {
     host.remove(REPOSITORY)?;
     host.remove_directory(FOLDER)
@@ -56,7 +56,7 @@ pub(super) fn disable(host: &LinuxHost) -> Result<(), HostError> {
 
 fn copy(host: &LinuxHost, image: &str) -> Result<(), HostError> {
     host.must("podman", &["rm", "--force", "--ignore", CONTAINER])?;
-    // The command is never run; an image without one cannot be made a container of.
+    // The command is never run; a container of an image without one needs it.
     host.must("podman", &["create", "--network=none", "--name", CONTAINER, image, "none"])?;
     host.must("podman", &["cp", &format!("{CONTAINER}:{IN_IMAGE}/."), FOLDER])?;
     if host.exists("/sys/fs/selinux/enforce")? && host.has("restorecon")? {

@@ -1,5 +1,5 @@
-//! Files below a directory handle. The kernel itself keeps every path below it (`openat2` with `RESOLVE_IN_ROOT`), so a link
-//! in a configuration or on the machine leads nowhere else.
+//! Files below a directory handle. The kernel keeps every path below it (`openat2` with `RESOLVE_IN_ROOT`), so that no link in a
+//! configuration or on the machine leads out of it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -17,19 +17,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::{Attributes, Entry, HostError, Kind, checked};
+use crate::{Attributes, Entry, EntryKind, HostError, checked};
 
 const LABEL: &str = "security.selinux";
-/// More than any file that a configuration is about.
-const LARGEST: u64 = 1 << 30;
-/// How much of a file is compared at once.
-const PIECE: usize = 64 * 1024;
+/// More than any file of a configuration.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+/// Chunk size of comparisons.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(super) struct Files {
     root: OwnedFd,
-    /// Tells the names of files that are not finished apart.
+    /// Makes the names of temporary files unique.
     made: AtomicU64,
-    /// Filesystems with changes that may not have reached the disk, by number, each with a folder of it.
+    /// Filesystems with changes that may not have reached the disk, by device number, each with a folder of it.
     unsynced: Mutex<BTreeMap<u64, OwnedFd>>,
 }
 
@@ -49,24 +49,24 @@ impl Files {
             Err(errno) => return Err(HostError::file("look at", path, errno)),
         };
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
             FileType::Symlink => {
                 let target =
                     readlinkat(&folder, name, Vec::new()).map_err(|errno| HostError::file("read", path, errno))?;
-                Kind::Link(target.to_string_lossy().into_owned())
+                EntryKind::Link(target.to_string_lossy().into_owned())
             }
-            _ => Kind::Other,
+            _ => EntryKind::Other,
         };
         // No file is shorter than nothing.
-        let size = if kind == Kind::File { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
+        let size = if kind == EntryKind::File { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
         Ok(Some(Entry { kind, mode: mode_of(&stat), uid: stat.st_uid, gid: stat.st_gid, size }))
     }
 
     pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
         let Some((file, metadata)) = self.opened(path)? else { return Ok(None) };
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0));
-        file.take(LARGEST).read_to_end(&mut bytes).map_err(|error| HostError::file("read", path, error))?;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(MAX_FILE_BYTES)).unwrap_or(0));
+        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|error| HostError::file("read", path, error))?;
         Ok(Some(bytes))
     }
 
@@ -75,10 +75,10 @@ impl Files {
         if metadata.len() != bytes.len() as u64 {
             return Ok(false);
         }
-        let mut piece = vec![0; PIECE.min(bytes.len() + 1)];
+        let mut chunk = vec![0; CHUNK_BYTES.min(bytes.len() + 1)];
         let mut left = bytes;
         loop {
-            let length = match file.read(&mut piece) {
+            let length = match file.read(&mut chunk) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(HostError::file("read", path, error)),
@@ -86,7 +86,7 @@ impl Files {
             if length == 0 {
                 return Ok(left.is_empty());
             }
-            match left.strip_prefix(&piece[..length]) {
+            match left.strip_prefix(&chunk[..length]) {
                 Some(rest) => left = rest,
                 None => return Ok(false),
             }
@@ -103,10 +103,10 @@ impl Files {
         if first.len() != second.len() {
             return Ok(false);
         }
-        let (mut left, mut right) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
+        let (mut left, mut right) = (Vec::with_capacity(CHUNK_BYTES), Vec::with_capacity(CHUNK_BYTES));
         loop {
-            next_piece(&one, &mut left).map_err(|error| HostError::file("read", path, error))?;
-            next_piece(&two, &mut right).map_err(|error| HostError::file("read", other, error))?;
+            next_chunk(&one, &mut left).map_err(|error| HostError::file("read", path, error))?;
+            next_chunk(&two, &mut right).map_err(|error| HostError::file("read", other, error))?;
             if left != right {
                 return Ok(false);
             }
@@ -116,11 +116,11 @@ impl Files {
         }
     }
 
-    /// A regular file, open for reading; `None` if nothing stands there.
+    /// A regular file, open for reading; `None` if there is no entry.
     fn opened(&self, path: &str) -> Result<Option<(File, Metadata)>, HostError> {
         let fault = |why: &dyn ToString| HostError::file("read", path, why.to_string());
         let Some((folder, name)) = self.folder(path)? else { return Ok(None) };
-        // Without NONBLOCK a pipe that somebody put there would hold us for ever.
+        // Without NONBLOCK a pipe would block indefinitely.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
             Ok(file) => File::from(file),
@@ -155,7 +155,7 @@ impl Files {
         Ok(names)
     }
 
-    /// Says whether nothing stood there.
+    /// Returns whether there was no entry before.
     pub(super) fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<bool, HostError> {
         let (folder, name) = self.made_folder(path)?;
         let is_new = self.write_to(&folder, name, path, bytes, attributes, false)?;
@@ -211,7 +211,7 @@ impl Files {
         Ok(())
     }
 
-    /// Says whether nothing stood there.
+    /// Returns whether there was no entry before.
     pub(super) fn make_directory(&self, path: &str, attributes: Attributes) -> Result<bool, HostError> {
         let (folder, name) = self.made_folder(path)?;
         let fault = |errno: Errno| HostError::file("make directory", path, errno);
@@ -239,7 +239,7 @@ impl Files {
 
     pub(super) fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         let Some((source, source_name)) = self.folder(from)? else {
-            return Err(HostError::file("keep", from, "nothing stands there"));
+            return Err(HostError::file("keep", from, "No such file or directory"));
         };
         let (folder, name) = self.made_folder(to)?;
         self.replace(&folder, name, to, "write", |temporary| {
@@ -264,7 +264,7 @@ impl Files {
 
     fn copy_to(&self, from: &str, folder: &OwnedFd, temporary: &str) -> Result<(), String> {
         let entry = self.entry(from).map_err(|error| error.to_string())?.ok_or_else(|| format!("{from} is gone"))?;
-        if let Kind::Link(target) = &entry.kind {
+        if let EntryKind::Link(target) = &entry.kind {
             symlinkat(target.as_str(), folder, temporary).map_err(|errno| errno.to_string())?;
             let owner = (Some(Uid::from_raw(entry.uid)), Some(Gid::from_raw(entry.gid)));
             return chownat(folder, temporary, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)
@@ -314,7 +314,7 @@ impl Files {
         let fault = |errno: Errno| HostError::file("remove", path, errno);
         match self.entry(path)? {
             None => return Ok(()),
-            Some(Entry { kind: Kind::Directory, .. }) => {}
+            Some(Entry { kind: EntryKind::Directory, .. }) => {}
             Some(_) => return self.remove(path),
         }
         for name in self.names(path)? {
@@ -329,7 +329,7 @@ impl Files {
     /// One call for each filesystem, however many files were changed: a call for each file would have the disk finish a
     /// write of its own for each.
     pub(super) fn sync(&self) -> Result<(), HostError> {
-        // Where other programs write for us: links of units, passwords, the menu of the boot loader.
+        // Folders in which other programs write on our request: links of units, passwords, the menu of the boot loader.
         for path in ["etc", "var", "boot", "boot/efi"] {
             match self.open_folder(path) {
                 Ok(folder) => self.changed(folder),
@@ -339,7 +339,7 @@ impl Files {
         }
         let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
         for folder in unsynced.values() {
-            // What fails stays on the list.
+            // A filesystem that fails stays on the list.
             syncfs(folder).map_err(|errno| HostError::file("sync", "/", errno))?;
         }
         unsynced.clear();
@@ -353,7 +353,7 @@ impl Files {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).entry(stat.st_dev).or_insert(folder);
     }
 
-    /// Whether a file came with an image: what ostree merged into `/etc` stands below `/usr/etc` too.
+    /// Whether a file came with an image: ostree has a copy of the files that it merged into `/etc` below `/usr/etc`.
     pub(super) fn is_of_image(&self, path: &str) -> Result<bool, HostError> {
         match path.strip_prefix("/etc/") {
             Some(below) => Ok(self.entry(&format!("/usr/etc/{below}"))?.is_some()),
@@ -397,12 +397,12 @@ impl Files {
                 Ok(folder) => folder,
                 Err(Errno::NOENT) => {
                     match mkdirat(&at, part, Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH) {
-                        // A link that leads nowhere stands there: opening it below says so.
+                        // EEXIST: a dangling link, which opening it reports.
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(errno) => return Err(fault(errno)),
                     }
                     let made = self.open_folder(&above[..end]).map_err(fault)?;
-                    // Whatever the mask of the process is.
+                    // Independent of the umask.
                     fchmod(&made, Mode::from_raw_mode(0o755)).map_err(fault)?;
                     made
                 }
@@ -412,7 +412,7 @@ impl Files {
         Ok((at, name))
     }
 
-    /// Makes something under a name of its own, and moves it to its place.
+    /// Creates an entry under a temporary name, and moves it to its place.
     fn replace(
         &self,
         folder: &OwnedFd,
@@ -424,17 +424,17 @@ impl Files {
         let fault = |why: String| HostError::file(verb, path, why);
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let temporary = format!(".seaworthy-{}-{number}", std::process::id());
-        // What a cut has left of an earlier process with our number.
+        // Left by a power cut, of an earlier process with the same ID.
         let _ = unlinkat(folder, temporary.as_str(), AtFlags::empty());
         let result = make(&temporary)
             .and_then(|()| renameat(folder, temporary.as_str(), folder, name).map_err(|errno| errno.to_string()))
             .map_err(fault);
-        // A move onto another name of the same file does nothing, not even that.
+        // A rename onto another hard link of the same file does nothing, and leaves the temporary name.
         let _ = unlinkat(folder, temporary.as_str(), AtFlags::empty());
         result
     }
 
-    /// The label of what stands there; empty if it has none, `None` if nothing stands there.
+    /// The SELinux label of an entry; empty if it has none, `None` if there is no entry.
     fn label_of(&self, folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat2(folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()?;
@@ -457,10 +457,10 @@ fn mode_of(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
 }
 
-/// The next piece in the place of the last one: a whole one, unless the end is reached. Signals do not end it.
-fn next_piece(file: impl Read, piece: &mut Vec<u8>) -> io::Result<()> {
-    piece.clear();
-    file.take(PIECE as u64).read_to_end(piece).map(drop)
+/// Reads the next chunk, a whole one unless the end is reached. Signals do not interrupt it.
+fn next_chunk(file: impl Read, chunk: &mut Vec<u8>) -> io::Result<()> {
+    chunk.clear();
+    file.take(CHUNK_BYTES as u64).read_to_end(chunk).map(drop)
 }
 
 #[cfg(test)]
@@ -486,12 +486,12 @@ mod tests {
 
     #[test]
     fn pieces_are_whole_whatever_disturbs_the_reading_of_them() {
-        let bytes: Vec<u8> = (0..2 * PIECE + 7).map(|at| (at % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..2 * CHUNK_BYTES + 7).map(|at| (at % 251) as u8).collect();
         let mut file = Disturbed { left: &bytes, is_disturbed: false };
-        let mut piece = Vec::new();
-        for wanted in bytes.chunks(PIECE).chain([&[][..]]) {
-            next_piece(&mut file, &mut piece).unwrap();
-            assert!(piece == wanted, "{} of {}", piece.len(), wanted.len());
+        let mut chunk = Vec::new();
+        for wanted in bytes.chunks(CHUNK_BYTES).chain([&[][..]]) {
+            next_chunk(&mut file, &mut chunk).unwrap();
+            assert!(chunk == wanted, "{} of {}", chunk.len(), wanted.len());
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The root filesystem of a machine that does not run, in a folder: files are real, and nothing else is touched.
+//! Folder host: the root filesystem of a machine that is not running, in a folder. Only files are changed.
 //!
-//! - No program is ever started: neither the systemd nor the boot loader of the machine below our feet hears of anything.
-//! - Units are enabled by the links that systemd looks at when it starts ([`installed`](super::installed)).
-//! - Nothing runs, so there is nothing to reload or restart, and a boot is no more than a new number.
-//! - Whoever runs us stands for root, so that everybody can try it.
+//! - No program is started, so neither systemd nor the boot loader of the present machine is affected.
+//! - Units are enabled by the links that systemd reads when it starts ([`installed`](super::installed)).
+//! - No service runs, so none is reloaded or restarted, and a reboot only changes a number.
+//! - Files of the present user count as root's, so that it works without root.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use rustix::process::{getegid, geteuid};
 use super::files::Files;
 use super::{installed, users, watch};
 use crate::{
-    Attributes, Boot, BootChange, Changed, Driver, Entry, Host, HostError, Kernel, Output, UnitState, User, Vendor,
-    Watch,
+    Attributes, Boot, BootChange, BootDriver, ChangeCallback, Entry, Host, HostError, Kernel, Output, UnitState, User,
+    Vendor, Watch,
 };
 
-/// How often it has booted.
+/// The number of boots.
 const BOOTS: &str = "/var/lib/seaworthy/boots";
-/// There as long as systemd runs.
+/// Exists while systemd runs.
 const SYSTEMD: &str = "/run/systemd/system";
 
-/// The root filesystem of a machine that does not run.
+/// The root filesystem of a machine that is not running.
 pub struct FolderHost {
     files: Files,
-    /// The numbers of whoever runs us.
+    /// User and group of this process.
     own: (u32, u32),
 }
 
 impl FolderHost {
-    /// The machine in a folder. One that runs is refused: its services would not hear of what is done to their files.
+    /// Opens a folder. That of a running machine is refused, since its services would not be reloaded.
     pub fn open(root: &Path) -> Result<Self, HostError> {
         let own = (geteuid().as_raw(), getegid().as_raw());
         let host = FolderHost { files: Files::open(root)?, own };
         let is_ours = root.canonicalize().is_ok_and(|root| root == Path::new("/"));
         if is_ours || host.exists(SYSTEMD)? {
             let root = root.display();
-            return Err(HostError::Unable {
+            return Err(HostError::Unsupported {
                 what: format!("be managed through the folder {root}"),
                 why: format!(
                     "it runs ({SYSTEMD} is there); run the program inside of it, as in `chroot {root} seaworthy daemon`"
@@ -53,7 +53,7 @@ impl FolderHost {
 
     fn boots(&self) -> Result<u64, HostError> {
         let text = self.files.read(BOOTS)?.unwrap_or_default();
-        // One that cannot be read is none: the number only has to change.
+        // An unreadable number counts as 1: it only has to change.
         Ok(String::from_utf8_lossy(&text).trim().parse().unwrap_or(1))
     }
 }
@@ -186,7 +186,7 @@ impl Host for FolderHost {
     fn boot(&self) -> Result<Boot, HostError> {
         Ok(Boot {
             id: format!("folder-{}", self.boots()?),
-            driver: Driver::None,
+            driver: BootDriver::None,
             image: None,
             arguments: Vec::new(),
             kernel: Kernel::Default,
@@ -199,7 +199,7 @@ impl Host for FolderHost {
         if change.is_empty() {
             return Ok(());
         }
-        Err(HostError::Unable {
+        Err(HostError::Unsupported {
             what: "change its image, kernel arguments, kernel or extensions".to_owned(),
             why: "it is a folder, which nothing boots from; a machine that runs is needed".to_owned(),
         })
@@ -209,20 +209,20 @@ impl Host for FolderHost {
         Ok(())
     }
 
-    /// It has booted when the call returns.
+    /// The machine has rebooted when the call returns.
     fn reboot(&self, _: &str) -> Result<(), HostError> {
         let boots = self.boots()? + 1;
         self.write_through(BOOTS, format!("{boots}\n").as_bytes(), Attributes::of_root(0o644))
     }
 
     fn run(&self, program: &str, _: &[&str]) -> Result<Output, HostError> {
-        Err(HostError::Unable {
+        Err(HostError::Unsupported {
             what: format!("run {program}"),
             why: "it is a folder; no program is run there".to_owned(),
         })
     }
 
-    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+    fn watch(&self, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError> {
         watch::watch(&self.files, paths, changed)
     }
 }

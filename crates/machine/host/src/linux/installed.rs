@@ -1,38 +1,43 @@
-//! Units that are started at boot, without systemd: by the links that it looks at when it starts.
+//! Unit enablement without systemd: the links that it reads when it starts.
 //!
 //! Compat: systemd's `src/shared/install.c` as far as units of a configuration need it; `tests/installed.rs` compares the
 //! outcome with `systemctl --root`.
 
 use super::files::Files;
-use crate::{Entry, HostError, Kind, UnitState};
+use crate::{Entry, EntryKind, HostError, UnitState};
 
-/// Where what the machine's owner wants stands.
-const OWN: &str = "/etc/systemd/system";
-/// Where units come from, the first place before the others.
-const PLACES: [&str; 5] =
-    [OWN, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
-const PRESETS: [&str; 5] = [
+/// The administrator's units.
+const ADMIN_DIR: &str = "/etc/systemd/system";
+/// Folders of units, by precedence.
+const UNIT_DIRS: [&str; 5] = [
+    ADMIN_DIR,
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+const PRESET_DIRS: [&str; 5] = [
     "/etc/systemd/system-preset",
     "/run/systemd/system-preset",
     "/usr/local/lib/systemd/system-preset",
     "/usr/lib/systemd/system-preset",
     "/lib/systemd/system-preset",
 ];
-/// What a unit's section may ask for, and the folders of links that it means.
-const WISHES: [(&str, &str); 3] = [("WantedBy", "wants"), ("RequiredBy", "requires"), ("UpheldBy", "upholds")];
-/// Units that name each other are gone through once.
-const DEPTH: usize = 16;
+/// Keys of a unit's `[Install]` section, with the suffix of the folder of their links.
+const INSTALL_KEYS: [(&str, &str); 3] = [("WantedBy", "wants"), ("RequiredBy", "requires"), ("UpheldBy", "upholds")];
+/// Limits the recursion over units that name each other.
+const MAX_DEPTH: usize = 16;
 
-/// What a unit's file asks for.
+/// The `[Install]` section of a unit.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Install {
-    /// Links, below [`OWN`].
+    /// Links, below [`ADMIN_DIR`].
     links: Vec<String>,
-    /// Units that go along.
+    /// Units that are enabled and disabled together with it.
     also: Vec<String>,
 }
 
-/// A unit's file: where it is, and what it says; `None` for one that is masked.
+/// A unit's file; the text is `None` for one that is masked.
 struct UnitFile {
     path: String,
     text: Option<String>,
@@ -44,7 +49,7 @@ pub(super) fn state(files: &Files, unit: &str) -> Result<UnitState, HostError> {
         let is_for_now = file.path.starts_with("/run/");
         return Ok(if is_for_now { UnitState::MaskedRuntime } else { UnitState::Masked });
     };
-    if !links_of(files, OWN, unit)?.is_empty() {
+    if !links_of(files, ADMIN_DIR, unit)?.is_empty() {
         return Ok(UnitState::Enabled);
     }
     if !links_of(files, "/run/systemd/system", unit)?.is_empty() {
@@ -69,9 +74,9 @@ fn enable_below(files: &Files, unit: &str, depth: usize) -> Result<(), HostError
     let Some(text) = &file.text else { return Err(HostError::file("enable", unit, "it is masked")) };
     let install = install(unit, text);
     for link in &install.links {
-        files.symlink(&format!("{OWN}/{link}"), &file.path)?;
+        files.symlink(&format!("{ADMIN_DIR}/{link}"), &file.path)?;
     }
-    for other in install.also.iter().filter(|other| *other != unit && depth < DEPTH) {
+    for other in install.also.iter().filter(|other| *other != unit && depth < MAX_DEPTH) {
         enable_below(files, other, depth + 1)?;
     }
     Ok(())
@@ -82,25 +87,25 @@ pub(super) fn disable(files: &Files, unit: &str) -> Result<(), HostError> {
 }
 
 fn disable_below(files: &Files, unit: &str, depth: usize) -> Result<(), HostError> {
-    for link in links_of(files, OWN, unit)? {
+    for link in links_of(files, ADMIN_DIR, unit)? {
         files.remove(&link)?;
-        if let Some((folder, _)) = link.rsplit_once('/').filter(|(folder, _)| *folder != OWN)
+        if let Some((folder, _)) = link.rsplit_once('/').filter(|(folder, _)| *folder != ADMIN_DIR)
             && files.names(folder)?.is_empty()
         {
             files.remove_directory(folder)?;
         }
     }
     let text = unit_file(files, unit)?.and_then(|file| file.text).unwrap_or_default();
-    for other in install(unit, &text).also.iter().filter(|other| *other != unit && depth < DEPTH) {
+    for other in install(unit, &text).also.iter().filter(|other| *other != unit && depth < MAX_DEPTH) {
         disable_below(files, other, depth + 1)?;
     }
     Ok(())
 }
 
-/// As the first line that speaks of a unit wants it; enabled if none does.
+/// Applies the first preset that matches a unit; it is enabled if none does.
 pub(super) fn preset(files: &Files, unit: &str) -> Result<(), HostError> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for place in PRESETS {
+    for place in PRESET_DIRS {
         for name in files.names(place)?.into_iter().filter(|name| name.ends_with(".preset")) {
             if !found.iter().any(|(known, _)| *known == name) {
                 found.push((name.clone(), format!("{place}/{name}")));
@@ -126,7 +131,7 @@ pub(super) fn preset(files: &Files, unit: &str) -> Result<(), HostError> {
     enable_again(files, unit)
 }
 
-/// Links that an older content has asked for go first.
+/// Removes the links of an older unit file first.
 fn enable_again(files: &Files, unit: &str) -> Result<(), HostError> {
     disable(files, unit)?;
     enable(files, unit)
@@ -134,21 +139,21 @@ fn enable_again(files: &Files, unit: &str) -> Result<(), HostError> {
 
 fn unit_file(files: &Files, unit: &str) -> Result<Option<UnitFile>, HostError> {
     let mut names = vec![unit.to_owned()];
-    // An instance is made from its template.
+    // An instance uses its template.
     if let Some((prefix, rest)) = unit.split_once('@')
         && let Some((_, suffix)) = rest.rsplit_once('.').filter(|(instance, _)| !instance.is_empty())
     {
         names.push(format!("{prefix}@.{suffix}"));
     }
     for name in names {
-        for place in PLACES {
+        for place in UNIT_DIRS {
             let path = format!("{place}/{name}");
             match files.entry(&path)? {
                 None => {}
-                Some(Entry { kind: Kind::Link(target), .. }) if target == "/dev/null" => {
+                Some(Entry { kind: EntryKind::Link(target), .. }) if target == "/dev/null" => {
                     return Ok(Some(UnitFile { path, text: None }));
                 }
-                Some(Entry { kind: Kind::Link(target), .. }) => {
+                Some(Entry { kind: EntryKind::Link(target), .. }) => {
                     let target = if target.starts_with('/') { target } else { format!("{place}/{target}") };
                     let text = text_of(files, &target)?.unwrap_or_default();
                     return Ok(Some(UnitFile { path, text: Some(text) }));
@@ -167,10 +172,10 @@ fn text_of(files: &Files, path: &str) -> Result<Option<String>, HostError> {
     Ok(files.read(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The links below a place that have a unit started: by its name in folders of others, and other names of its own.
+/// The links below a folder that enable a unit: its name in folders of other units, and aliases.
 fn links_of(files: &Files, place: &str, unit: &str) -> Result<Vec<String>, HostError> {
     let mut links = Vec::new();
-    // What is asked of a template holds for all that is made from it.
+    // A template matches all its instances.
     let is_it = |name: &str| match unit.split_once("@.") {
         Some((prefix, suffix)) => name.strip_prefix(prefix).is_some_and(|rest| {
             rest.starts_with('@') && rest.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'))
@@ -180,12 +185,16 @@ fn links_of(files: &Files, place: &str, unit: &str) -> Result<Vec<String>, HostE
     for name in files.names(place)? {
         let path = format!("{place}/{name}");
         match files.entry(&path)? {
-            Some(Entry { kind: Kind::Directory, .. }) if WISHES.iter().any(|(_, kind)| is_kind(&name, kind)) => {
+            Some(Entry { kind: EntryKind::Directory, .. })
+                if INSTALL_KEYS.iter().any(|(_, kind)| is_kind(&name, kind)) =>
+            {
                 for inner in files.names(&path)?.into_iter().filter(|inner| is_it(inner)) {
                     links.push(format!("{path}/{inner}"));
                 }
             }
-            Some(Entry { kind: Kind::Link(target), .. }) if name != unit && target.rsplit('/').next() == Some(unit) => {
+            Some(Entry { kind: EntryKind::Link(target), .. })
+                if name != unit && target.rsplit('/').next() == Some(unit) =>
+            {
                 links.push(path);
             }
             _ => {}
@@ -198,7 +207,7 @@ fn is_kind(name: &str, kind: &str) -> bool {
     name.strip_suffix(kind).is_some_and(|unit| unit.ends_with('.'))
 }
 
-/// What the section `Install` of a unit asks for.
+/// Parses the `[Install]` section of a unit.
 fn install(unit: &str, text: &str) -> Install {
     let mut install = Install::default();
     let mut default_instance = "";
@@ -213,7 +222,7 @@ fn install(unit: &str, text: &str) -> Install {
         {
             let (key, value) = (key.trim(), value.trim());
             if value.is_empty() {
-                // An empty value takes back what stood before.
+                // An empty value resets the list.
                 values.retain(|(known, _)| *known != key);
             }
             values.push((key, value));
@@ -222,7 +231,7 @@ fn install(unit: &str, text: &str) -> Install {
             }
         }
     }
-    // Of a template the instance is started that it names.
+    // A template enables its default instance.
     let name = match unit.split_once("@.") {
         Some((prefix, suffix)) if !default_instance.is_empty() => format!("{prefix}@{default_instance}.{suffix}"),
         _ => unit.to_owned(),
@@ -233,19 +242,19 @@ fn install(unit: &str, text: &str) -> Install {
             "Alias" => install.links.extend(words.filter(|alias| *alias != name)),
             "Also" => install.also.extend(words),
             _ => {
-                if let Some((_, kind)) = WISHES.iter().find(|(wish, _)| *wish == key) {
+                if let Some((_, kind)) = INSTALL_KEYS.iter().find(|(known, _)| *known == key) {
                     install.links.extend(words.map(|other| format!("{other}.{kind}/{name}")));
                 }
             }
         }
     }
-    // A name with a slash would lead elsewhere.
+    // A name with a slash would be in another folder.
     let is_plain = |link: &String| link.matches('/').count() <= 1 && !link.contains("..");
     install.links.retain(is_plain);
     install
 }
 
-/// The specifiers that sections of this kind use.
+/// Expands the specifiers of `[Install]` sections.
 fn expanded(word: &str, unit: &str) -> String {
     if !word.contains('%') {
         return word.to_owned();
@@ -268,7 +277,7 @@ fn expanded(word: &str, unit: &str) -> String {
     text
 }
 
-/// Whether a name is as a pattern with `*` and `?` says.
+/// Whether a name matches a pattern with `*` and `?`.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut from, mut star) = (0, 0, None);
@@ -282,7 +291,7 @@ fn matches(pattern: &str, name: &str) -> bool {
                 at += 1;
                 from += 1;
             }
-            // The last star takes one more.
+            // Backtrack: the last star matches one more character.
             _ => match star {
                 Some((place, taken)) => {
                     at = place + 1;

@@ -1,4 +1,4 @@
-//! A Linux machine: files below a directory handle, units over D-Bus, everything else through the machine's own programs.
+//! Linux host: files below a directory handle, units over D-Bus, everything else with the machine's own programs.
 
 mod boot;
 mod bus;
@@ -17,50 +17,52 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 pub use folder::FolderHost;
-pub use programs::{Machine, Programs};
+pub use programs::{ProgramRunner, SystemPrograms};
 
-use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
-use boot::Status;
-use bus::{Bus, Job, Wish};
+use crate::{
+    Attributes, Boot, BootChange, ChangeCallback, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch,
+};
+use boot::BootStatus;
+use bus::{Bus, UnitFileAction, UnitJob};
 use files::Files;
 
-/// Settings of the kernel while they are applied.
-const SETTINGS: &str = "/run/seaworthy/sysctl.conf";
+/// Sysctl settings while they are applied.
+const SYSCTL_FILE: &str = "/run/seaworthy/sysctl.conf";
 
 /// A Linux machine.
 pub struct LinuxHost {
     files: Files,
-    programs: Box<dyn Programs>,
-    /// Where systemd and logind are asked; programs stand in where nobody answers.
+    programs: Box<dyn ProgramRunner>,
+    /// The bus of systemd and logind; programs replace it where it is unavailable.
     bus: Option<Bus>,
-    /// What is booted, with the id of the boot that it was asked in.
-    status: Mutex<Option<(String, Status)>>,
+    /// What is booted, with the id of that boot.
+    status: Mutex<Option<(String, BootStatus)>>,
 }
 
 impl LinuxHost {
-    /// The machine that we run on. One whose root filesystem is elsewhere is a [`FolderHost`].
+    /// The machine of this process. One whose root filesystem is elsewhere is a [`FolderHost`].
     pub fn open() -> Result<Self, HostError> {
-        let host = Self::with_programs(Path::new("/"), Box::new(Machine::default()))?;
+        let host = Self::with_programs(Path::new("/"), Box::new(SystemPrograms::default()))?;
         Ok(LinuxHost { bus: Some(Bus::new(None)), ..host })
     }
 
-    /// A machine with its root filesystem here, and programs run by somebody else.
-    pub fn with_programs(root: &Path, programs: Box<dyn Programs>) -> Result<Self, HostError> {
+    /// A machine with its root filesystem in a folder, whose programs are run by `programs`.
+    pub fn with_programs(root: &Path, programs: Box<dyn ProgramRunner>) -> Result<Self, HostError> {
         Ok(LinuxHost { files: Files::open(root)?, programs, bus: None, status: Mutex::default() })
     }
 
     /// The same, with systemd on a bus of this address.
-    pub fn with_bus(root: &Path, programs: Box<dyn Programs>, address: &str) -> Result<Self, HostError> {
+    pub fn with_bus(root: &Path, programs: Box<dyn ProgramRunner>, address: &str) -> Result<Self, HostError> {
         let host = Self::with_programs(root, programs)?;
         Ok(LinuxHost { bus: Some(Bus::new(Some(address))), ..host })
     }
 
-    /// The same, with another limit for services that restart or reload over the bus.
-    pub fn with_limit(self, limit: Duration) -> Self {
-        LinuxHost { bus: self.bus.map(|bus| bus.with_limit(limit)), ..self }
+    /// Sets the limit for services that restart or reload over the bus.
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        LinuxHost { bus: self.bus.map(|bus| bus.with_timeout(timeout)), ..self }
     }
 
-    /// Runs a program that must end well.
+    /// Runs a program; an exit code other than 0 is an error.
     fn must(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
         let output = self.programs.run(program, arguments)?;
         if output.is_success() {
@@ -158,11 +160,11 @@ impl Host for LinuxHost {
             return Ok(match (output.is_success(), is_foreign) {
                 (true, _) => Vendor::Owned,
                 (false, true) => Vendor::Foreign,
-                // A database that is locked or broken knows nothing, and what nobody knows is kept.
+                // A database that is locked or broken has no answer.
                 (false, false) => Vendor::Unknown,
             });
         }
-        // Many files of Debian's are made when a package is set up, and belong to none: not being owned says nothing.
+        // Many files of Debian are created by package scripts and belong to no package: not being owned has no meaning.
         if self.has("dpkg")? && self.programs.run("dpkg", &["-S", path])?.is_success() {
             return Ok(Vendor::Owned);
         }
@@ -178,7 +180,7 @@ impl Host for LinuxHost {
     }
 
     fn set_password(&self, user: &str, hash: &str) -> Result<(), HostError> {
-        // Neither in an error nor in the list of processes: whoever reads a hash may try passwords on it.
+        // A hash must be neither in an error nor in the list of processes.
         let arguments = ["--encrypted"];
         let output = self.programs.feed("chpasswd", &arguments, format!("{user}:{hash}\n").as_bytes())?;
         if output.is_success() {
@@ -193,15 +195,15 @@ impl Host for LinuxHost {
     }
 
     fn enable(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, Wish::Enable, units)
+        units::all(self, UnitFileAction::Enable, units)
     }
 
     fn disable(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, Wish::Disable, units)
+        units::all(self, UnitFileAction::Disable, units)
     }
 
     fn preset(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, Wish::Preset, units)
+        units::all(self, UnitFileAction::Preset, units)
     }
 
     fn daemon_reload(&self) -> Result<(), HostError> {
@@ -209,12 +211,12 @@ impl Host for LinuxHost {
     }
 
     fn reload(&self, unit: &str) -> Result<(), HostError> {
-        units::job(self, Job::Reload, unit)
+        units::job(self, UnitJob::Reload, unit)
     }
 
     fn restart(&self, unit: &str) -> Result<(), HostError> {
-        let result = units::job(self, Job::Restart, unit);
-        // Hosts without that unit have the program behind it.
+        let result = units::job(self, UnitJob::Restart, unit);
+        // Hosts without that unit have its program.
         if result.is_err() && unit == "coreos-update-ca-trust.service" && self.has("update-ca-trust")? {
             return self.must("update-ca-trust", &[]).map(drop);
         }
@@ -222,9 +224,9 @@ impl Host for LinuxHost {
     }
 
     fn apply_settings(&self, _: &str, lines: &str) -> Result<(), HostError> {
-        self.write(SETTINGS, lines.as_bytes(), Attributes::of_root(0o600))?;
-        let result = self.apply_file(SETTINGS);
-        self.remove(SETTINGS)?;
+        self.write(SYSCTL_FILE, lines.as_bytes(), Attributes::of_root(0o600))?;
+        let result = self.apply_file(SYSCTL_FILE);
+        self.remove(SYSCTL_FILE)?;
         result
     }
 
@@ -252,13 +254,13 @@ impl Host for LinuxHost {
         self.programs.run(program, arguments)
     }
 
-    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+    fn watch(&self, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError> {
         watch::watch(&self.files, paths, changed)
     }
 }
 
 impl LinuxHost {
-    /// Applies one file of settings. Systemd's own program comes first: it knows patterns wherever it is.
+    /// Applies one sysctl file. Systemd's program is preferred, because it supports patterns on all hosts.
     fn apply_file(&self, file: &str) -> Result<(), HostError> {
         for program in ["/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl"] {
             if self.exists(program)? {
@@ -268,13 +270,13 @@ impl LinuxHost {
         if self.has("sysctl")? {
             return self.must("sysctl", &["-p", file]).map(drop);
         }
-        Err(HostError::Unable {
+        Err(HostError::Unsupported {
             what: "apply settings of its kernel".to_owned(),
             why: "it has neither systemd-sysctl nor sysctl".to_owned(),
         })
     }
 
-    /// Gives a new file the label that the policy has for its place; files that are replaced keep theirs.
+    /// Sets the SELinux label of a new file; files that are replaced keep theirs.
     fn label(&self, path: &str) -> Result<(), HostError> {
         if self.files.entry("/sys/fs/selinux/enforce")?.is_none() || !self.has("restorecon")? {
             return Ok(());

@@ -1,24 +1,24 @@
-//! The boot through `rpm-ostree`: every change starts from what is booted and becomes a deployment that is staged beside it.
+//! Boot management with `rpm-ostree`: every change is relative to what is booted, and becomes a staged deployment.
 //!
-//! In this order (server-and-daemon.md, B17): the repository of extensions, the old kernel away, image, kernel arguments, the
-//! new kernel, extensions.
+//! Order, as in machine-config-operator, `pkg/daemon/update.go`: the repository of extensions, removal of the old kernel, image,
+//! kernel arguments, the new kernel, extensions.
 
 use serde_json::Value;
 
-use super::boot::{Status, parsed};
+use super::boot::{BootStatus, parsed};
 use super::{LinuxHost, extensions};
-use crate::{BootChange, Driver, HostError, Kernel};
+use crate::{BootChange, BootDriver, HostError, Kernel};
 
-/// What is booted, as `rpm-ostree` tells it.
-pub(super) fn status(host: &LinuxHost) -> Result<Status, HostError> {
+/// What is booted, as reported by `rpm-ostree`.
+pub(super) fn status(host: &LinuxHost) -> Result<BootStatus, HostError> {
     let status = parsed("rpm-ostree", &host.must("rpm-ostree", &["status", "--json"])?.stdout)?;
     let deployments = status["deployments"].as_array().map(Vec::as_slice).unwrap_or_default();
     let Some(booted) = deployments.iter().find(|deployment| deployment["booted"] == Value::Bool(true)) else {
-        return Ok(Status::default());
+        return Ok(BootStatus::default());
     };
     let reference = booted["container-image-reference"].as_str();
     let image = reference.map(|reference| {
-        // What stands before the last part says how it is trusted and where it is fetched.
+        // The prefix has the signature policy and the transport.
         let bare =
             reference.strip_prefix("ostree-unverified-registry:").or_else(|| reference.split("docker://").nth(1));
         bare.unwrap_or(reference).to_owned()
@@ -27,7 +27,7 @@ pub(super) fn status(host: &LinuxHost) -> Result<Status, HostError> {
         let list = booted[key].as_array().map(Vec::as_slice).unwrap_or_default();
         list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
     };
-    Ok(Status { image, packages: names("requested-packages"), removed: names("requested-base-removals") })
+    Ok(BootStatus { image, packages: names("requested-packages"), removed: names("requested-base-removals") })
 }
 
 /// Stages a deployment.
@@ -37,36 +37,38 @@ pub(super) fn stage(host: &LinuxHost, change: &BootChange) -> Result<(), HostErr
         return stage_with(host, change).map_err(|error| without_extensions(change, error));
     };
     let result = extensions::enable(host, image).and_then(|()| stage_with(host, change));
-    // However it went: what is staged has its packages in it.
+    // In any case: a staged deployment includes its packages.
     let cleaned = extensions::disable(host);
     result.and(cleaned)
 }
 
-/// Forgets what is staged, and what a cut has left of its making.
+/// Removes the staged deployment, and what a power cut has left of its creation.
 pub(super) fn unstage(host: &LinuxHost) -> Result<(), HostError> {
     host.must("rpm-ostree", &["cleanup", "-p"])?;
     extensions::disable(host)
 }
 
-/// Differs: packages of a configuration that names no image for them come from where the machine gets its packages, because
-/// systems other than OpenShift's have no such image. Where that fails, the reason may be just this.
+/// Differs: packages of a configuration that names no image for them come from the machine's own repositories, because systems
+/// other than OpenShift's have no such image. If that fails, the missing image may be the reason.
 fn without_extensions(change: &BootChange, error: HostError) -> HostError {
     let needs_packages =
         !change.install.is_empty() || change.kernel.is_some_and(|(_, kernel)| kernel != Kernel::Default);
     match error {
-        HostError::Command { line, status, said } if needs_packages => HostError::Command {
+        HostError::Command { line, status, message } if needs_packages => HostError::Command {
             line,
             status,
-            said: format!("{said}; the configuration names no baseOSExtensionsContainerImage to take packages from"),
+            message: format!(
+                "{message}; the configuration names no baseOSExtensionsContainerImage to take packages from"
+            ),
         },
         error => error,
     }
 }
 
 fn stage_with(host: &LinuxHost, change: &BootChange) -> Result<(), HostError> {
-    let booted = super::boot::status(host, Driver::RpmOstree)?;
+    let booted = super::boot::status(host, BootDriver::RpmOstree)?;
     if let Some((old, _)) = change.kernel {
-        take_kernel_back(host, old, &booted)?;
+        restore_image_kernel(host, old, &booted)?;
     }
     if let Some(image) = &change.image {
         let reference = format!("ostree-unverified-registry:{image}");
@@ -89,9 +91,9 @@ fn stage_with(host: &LinuxHost, change: &BootChange) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Gives a machine the kernel of its image again: what came in its place goes. What else its owner has taken out of the image
-/// or put into it stays as it is.
-fn take_kernel_back(host: &LinuxHost, old: Kernel, booted: &Status) -> Result<(), HostError> {
+/// Restores the kernel of the image in place of another one. Other packages that the administrator has removed or added stay as
+/// they are.
+fn restore_image_kernel(host: &LinuxHost, old: Kernel, booted: &BootStatus) -> Result<(), HostError> {
     if old == Kernel::Default {
         return Ok(());
     }
@@ -106,8 +108,8 @@ fn take_kernel_back(host: &LinuxHost, old: Kernel, booted: &Status) -> Result<()
     run(host, &["override", "reset"], &removed)
 }
 
-/// The packages of the image's own kernel. Not every release has all of them, and none that it has not can be taken out of it.
-fn default_kernel(host: &LinuxHost, booted: &Status) -> Result<Vec<String>, HostError> {
+/// The packages of the image's own kernel. Not every release has all of them, and a missing one cannot be removed.
+fn default_kernel(host: &LinuxHost, booted: &BootStatus) -> Result<Vec<String>, HostError> {
     let names = Kernel::Default.packages();
     let removed: Vec<String> = booted.removed.iter().filter(|name| names.contains(&name.as_str())).cloned().collect();
     if !removed.is_empty() {
@@ -115,7 +117,7 @@ fn default_kernel(host: &LinuxHost, booted: &Status) -> Result<Vec<String>, Host
     }
     let mut all = vec!["-q", "--queryformat=%{NAME}\n"];
     all.extend(names);
-    // It fails for those that are not there, and names the others all the same.
+    // It fails for missing packages, and prints the others all the same.
     let output = host.programs.run("rpm", &all)?;
     let found: Vec<String> =
         output.stdout.lines().map(str::trim).filter(|name| names.contains(name)).map(str::to_owned).collect();
@@ -130,7 +132,7 @@ fn run(host: &LinuxHost, verb: &[&str], arguments: &[String]) -> Result<(), Host
     host.must("rpm-ostree", &all).map(drop)
 }
 
-/// The options of `rpm-ostree kargs`: all that goes, then all that comes.
+/// The options of `rpm-ostree kargs`: deletions, then additions.
 fn arguments_of(change: &BootChange) -> Vec<String> {
     let delete = change.delete.iter().map(|argument| format!("--delete-if-present={argument}"));
     delete.chain(change.append.iter().map(|argument| format!("--append={argument}"))).collect()

@@ -1,10 +1,10 @@
-//! Accounts and groups, from the machine's own files: names of a directory service have no place on a machine that may
-//! boot without a network.
+//! Accounts and groups, from the machine's own files: a directory service is not available on a machine that boots without a
+//! network.
 
 use super::files::Files;
 use crate::{Entry, HostError, User};
 
-/// Hashes of passwords.
+/// Password hashes.
 pub(super) const SHADOW: &str = "/etc/shadow";
 
 pub(super) fn user(files: &Files, name: &str) -> Result<Option<User>, HostError> {
@@ -27,7 +27,7 @@ pub(super) fn group(files: &Files, name: &str) -> Result<Option<u32>, HostError>
     number.map(Some).ok_or_else(|| HostError::file("read", "/etc/group", format!("the line of {name} has no number")))
 }
 
-/// The hashes with another one for an account, and what stands there now.
+/// The shadow file with another hash for an account, and its present entry.
 pub(super) fn with_password(files: &Files, name: &str, hash: &str) -> Result<(String, Entry), HostError> {
     let unknown = || HostError::file("change", SHADOW, format!("there is no line of {name}"));
     let entry = files.entry(SHADOW)?.ok_or_else(unknown)?;
@@ -43,7 +43,7 @@ pub(super) fn with_password(files: &Files, name: &str, hash: &str) -> Result<(St
     Ok((lines.collect(), entry))
 }
 
-/// The line that begins with a name. What came with the operating system stands below `/usr/lib` on ostree machines.
+/// The line of a name. On ostree machines the accounts of the operating system are below `/usr/lib`.
 fn line(files: &Files, path: &str, name: &str) -> Result<Option<String>, HostError> {
     let vendor = path.replace("/etc/", "/usr/lib/");
     for path in [path, vendor.as_str()] {

@@ -1,4 +1,4 @@
-//! Hearing of changes through inotify, in a thread of its own.
+//! File watch with inotify, in a thread of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -11,22 +11,22 @@ use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::Errno;
 
 use super::files::Files;
-use crate::watch::{Changed, Watch};
+use crate::watch::{ChangeCallback, Watch};
 use crate::{HostError, checked};
 
-/// As large as an event can be, many times over.
+/// Larger than any event.
 const BUFFER: usize = 64 * 1024;
-/// The part of an event that is always there: four numbers.
+/// The fixed part of an event: four numbers.
 const HEAD: usize = 16;
 
 /// Watches the folders of files. A folder that is not there is watched for at the nearest one above it that is.
-pub(super) fn watch(files: &Files, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+pub(super) fn watch(files: &Files, paths: &[String], changed: ChangeCallback) -> Result<Watch, HostError> {
     let fault = |path: &str, errno: Errno| HostError::file("watch", path, errno);
     let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|errno| fault("/", errno))?;
     let mut names: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
     for path in paths {
         let (folder, name) = nearest(files, path)?;
-        // The folder itself and not its path: a link that is laid meanwhile changes nothing.
+        // The folder itself and not its path, so that a link that is created meanwhile changes nothing.
         let place = format!("/proc/self/fd/{}", folder.as_raw_fd());
         let flags = WatchFlags::ATTRIB
             | WatchFlags::CLOSE_WRITE
@@ -43,7 +43,7 @@ pub(super) fn watch(files: &Files, paths: &[String], changed: Changed) -> Result
         .name("watch".to_owned())
         .spawn(listen)
         .map_err(|error| HostError::file("watch", "/", error))?;
-    // Dropping our end wakes the thread up for the last time.
+    // Dropping our end stops the thread.
     Ok(Watch::new(ours))
 }
 
@@ -60,7 +60,7 @@ fn nearest(files: &Files, path: &str) -> Result<(OwnedFd, String), HostError> {
     }
 }
 
-fn listen(events: &OwnedFd, stop: &UnixStream, names: &BTreeMap<i32, BTreeSet<String>>, changed: &Changed) {
+fn listen(events: &OwnedFd, stop: &UnixStream, names: &BTreeMap<i32, BTreeSet<String>>, changed: &ChangeCallback) {
     let Ok(mut file) = events.try_clone().map(std::fs::File::from) else { return };
     let mut buffer = vec![0_u8; BUFFER];
     loop {
@@ -90,7 +90,7 @@ fn is_listed(mut events: &[u8], names: &BTreeMap<i32, BTreeSet<String>>) -> bool
         let end = HEAD + usize::try_from(length).unwrap_or(0);
         let name = events.get(HEAD..end).unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-        // A watch without a number says that there were too many events.
+        // A negative watch means that events were lost.
         let is_lost = watch < 0;
         if is_lost || names.get(&watch).is_some_and(|names| names.contains(String::from_utf8_lossy(name).as_ref())) {
             return true;

@@ -1,29 +1,29 @@
-//! Debounce of file changes: how long they are left to settle before the machine is compared with its configuration.
+//! Debounce of file changes: the delay between a change and the comparison of the machine with its configuration.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The pause after a change: longer each time that there was something to do, until it has been quiet for a while. A file that
-/// is wrong and right by turns is reported now and then, and not every time.
+/// The delay after a change. It doubles each time that there was something to do, until there was nothing for a while, so that
+/// a file that keeps changing is not reported every time.
 #[derive(Debug)]
 pub(crate) struct Debounce {
     first: Duration,
-    longest: Duration,
-    /// After this long without action the pause is the first one again.
-    quiet: Duration,
+    max: Duration,
+    /// After this time without action the delay is the first one again.
+    reset_after: Duration,
     now: Duration,
     last: Option<Instant>,
 }
 
 impl Debounce {
-    pub(crate) fn new(first: Duration, longest: Duration, quiet: Duration) -> Self {
-        Debounce { first, longest, quiet, now: first, last: None }
+    pub(crate) fn new(first: Duration, max: Duration, reset_after: Duration) -> Self {
+        Debounce { first, max, reset_after, now: first, last: None }
     }
 
-    /// The pause after a change that happens now.
-    pub(crate) fn pause(&mut self, now: Instant) -> Duration {
-        if self.last.is_none_or(|last| now.duration_since(last) > self.quiet) {
+    /// The delay after a change that happens now.
+    pub(crate) fn delay(&mut self, now: Instant) -> Duration {
+        if self.last.is_none_or(|last| now.duration_since(last) > self.reset_after) {
             self.now = self.first;
         }
         self.now
@@ -31,7 +31,7 @@ impl Debounce {
 
     /// There was something to do.
     pub(crate) fn acted(&mut self, now: Instant) {
-        self.now = (self.now * 2).min(self.longest);
+        self.now = (self.now * 2).min(self.max);
         self.last = Some(now);
     }
 }
@@ -47,13 +47,13 @@ mod tests {
         let mut now = Instant::now();
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            let pause = debounce.pause(now);
+            let pause = debounce.delay(now);
             pauses.push(pause.as_secs());
             now += pause;
             debounce.acted(now);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(debounce.pause(now + seconds(120)), seconds(60));
-        assert_eq!(debounce.pause(now + seconds(121)), seconds(1));
+        assert_eq!(debounce.delay(now + seconds(120)), seconds(60));
+        assert_eq!(debounce.delay(now + seconds(121)), seconds(1));
     }
 }

@@ -1,35 +1,24 @@
-//! Why a daemon could not read its order or report on it.
+//! Errors of the daemon's access to the API and to the machine's first annotations.
 
 use seaworthy_host::HostError;
 
-/// Why an order could not be read or a report written. It is tried again.
+/// An order could not be read or a report not written. It is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The API did not answer as it should.
     #[error("{what}: {}", causes(source))]
     Api {
         /// What was tried.
         what: String,
-        /// What came back.
         source: Box<kube::Error>,
     },
-    /// The API did not answer in time whether an order still counts.
+    /// The API did not confirm in time that an order is still current.
     #[error("write the node's annotations: no answer within {seconds} s; the order is not begun before there is one")]
-    Silent {
-        /// The limit.
-        seconds: u64,
-    },
-    /// The machine did not do what it was asked.
+    Timeout { seconds: u64 },
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A file on the machine is not what it should be.
-    #[error("{path} cannot be read: {why}; put it right, or remove it if the node has its annotations")]
-    Unreadable {
-        /// The file.
-        path: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
+    /// A file on the machine cannot be parsed.
+    #[error("{path} cannot be read: {why}; fix it, or remove it if the node has its annotations")]
+    Unreadable { path: &'static str, why: String },
 }
 
 impl DaemonError {
@@ -38,22 +27,22 @@ impl DaemonError {
     }
 }
 
-/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it. Of an answer
-/// the message says it all.
+/// An error with its causes, each once: the outermost error names neither the address nor the cause. The message of an API
+/// response is complete by itself.
 fn causes(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error
         && !status.message.is_empty()
     {
         return status.message.clone();
     }
-    let mut said = error.to_string();
+    let mut message = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
         let text = next.to_string();
-        if !said.contains(&text) {
-            said = format!("{said}: {text}");
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
         }
         cause = next.source();
     }
-    said
+    message
 }

@@ -1,13 +1,13 @@
-//! The shell: reads the node's order from the API, has the [`Agent`] follow it, and writes down how it stands.
+//! Daemon: reads the node's order from the API, has the [`Agent`] carry it out, and reports the result.
 //!
 //! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names, the disruption
 //!   policies and the ControllerConfig, and writes annotations of its Node and events about it.
-//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts. Before anything is done for an
-//!   order, the node says so at the revision at which it was read: an order that was taken back meanwhile is not carried out.
-//! - A node on which all is well asks nobody: its watches tell it of orders, and whether the machine is right is seen on the
-//!   machine, from time to time and when one of its files is touched.
-//! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
-//!   asked, what is under way goes on, and what is to be said is said later.
+//! - The order is read again before every attempt. Before anything is done for an order, the node reports so at the revision at
+//!   which the order was read: an order that was reverted meanwhile is not carried out.
+//! - A node without drift sends no requests: its watches bring orders, and drift is detected on the machine, periodically and
+//!   when one of its files changes.
+//! - An unavailable API changes nothing on the machine: an interrupted update is completed or undone before any request, a
+//!   running update continues, and reports are written later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
 mod debounce;
@@ -28,37 +28,36 @@ use serde_json::json;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::agent::{Agent, Settings};
+use crate::agent::{Agent, AgentOptions};
 use crate::clock::Clock;
 use crate::drift::file_watch::FileWatch;
-use crate::order::{Again, Report};
+use crate::order::{NextAttempt, Report};
 use crate::paths;
 use debounce::Debounce;
 pub use error::DaemonError;
 use node_api::{NodeApi, claim};
-use watches::{Kept, watch_controller_config, watch_node};
+use watches::{SharedCertificates, watch_controller_config, watch_node};
 
-/// When the daemon looks again by itself.
+/// Delays and intervals of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
-    /// After a first failure.
+pub struct DaemonIntervals {
+    /// The delay after a first failure; it doubles with each further one.
     pub first_retry: Duration,
-    /// After many.
-    pub last_retry: Duration,
-    /// Whether the machine is still what it should be.
+    pub max_retry: Duration,
+    /// The interval of checks for drift.
     pub check: Duration,
-    /// After the first news of a change to its files: who changes one seldom changes only that one.
+    /// The delay after the first change of a file, since changes seldom come alone.
     pub settle: Duration,
-    /// Whether a boot that was asked for has come.
+    /// The interval of checks whether a requested reboot has happened.
     pub boot: Duration,
 }
 
-impl Default for Rhythm {
+impl Default for DaemonIntervals {
     fn default() -> Self {
-        // Upstream's back-off. Reading some hundred small files once a minute is not felt.
-        Rhythm {
+        // Upstream's back-off. Reading some hundred small files once a minute costs nothing noticeable.
+        DaemonIntervals {
             first_retry: Duration::from_secs(1),
-            last_retry: Duration::from_secs(60),
+            max_retry: Duration::from_secs(60),
             check: Duration::from_secs(60),
             settle: Duration::from_secs(1),
             boot: Duration::from_secs(30),
@@ -70,30 +69,28 @@ impl Default for Rhythm {
 pub struct Daemon<H> {
     api: NodeApi,
     agent: Arc<Mutex<Agent<H>>>,
-    rhythm: Rhythm,
-    /// What the ControllerConfig wants kept right.
-    kept: Kept,
-    turns: Option<Arc<Semaphore>>,
+    intervals: DaemonIntervals,
+    certificates: SharedCertificates,
+    permits: Option<Arc<Semaphore>>,
 }
 
 impl<H: Host + 'static> Daemon<H> {
-    /// The daemon of a node, over its machine.
-    pub fn new(client: Client, name: &str, host: H, settings: Settings, rhythm: Rhythm) -> Self {
+    pub fn new(client: Client, name: &str, host: H, options: AgentOptions, intervals: DaemonIntervals) -> Self {
         Daemon {
             api: NodeApi::new(client, name),
-            agent: Arc::new(Mutex::new(Agent::new(host, settings))),
-            rhythm,
-            kept: Kept::default(),
-            turns: None,
+            agent: Arc::new(Mutex::new(Agent::new(host, options))),
+            intervals,
+            certificates: SharedCertificates::default(),
+            permits: None,
         }
     }
 
-    /// Has the machine touched only while it is its turn: many daemons in one process need few threads.
-    pub fn with_turns(self, turns: Arc<Semaphore>) -> Self {
-        Daemon { turns: Some(turns), ..self }
+    /// Accesses the machine only with a permit, so that many daemons in one process need few threads.
+    pub fn with_permits(self, permits: Arc<Semaphore>) -> Self {
+        Daemon { permits: Some(permits), ..self }
     }
 
-    /// The same with another clock. It is given before anything is begun.
+    /// Sets the clock, before the daemon is started.
     pub fn with_clock(mut self, clock: Clock) -> Self {
         if let Some(agent) = Arc::get_mut(&mut self.agent) {
             agent.get_mut().set_clock(clock);
@@ -101,104 +98,103 @@ impl<H: Host + 'static> Daemon<H> {
         self
     }
 
-    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // Nobody closes it; if somebody did, all would have their turn.
-        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed; a closed one would not limit.
+        Arc::clone(self.permits.as_ref()?).acquire_owned().await.ok()
     }
 
-    /// Goes on with another client: credentials are renewed from time to time.
+    /// Replaces the client, when the credentials are renewed.
     pub fn reconnect(&mut self, client: Client) {
         self.api.reconnect(client);
     }
 
-    /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
-    /// would be survived, and would take it back.
-    pub fn quiet(&self) -> impl Future<Output = ()> + use<H> {
+    /// Completes when nothing is under way on the machine. The process waits for it before it ends: an update that is interrupted
+    /// is reverted by the next start.
+    pub fn wait_idle(&self) -> impl Future<Output = ()> + use<H> {
         let agent = Arc::clone(&self.agent);
         async move { drop(agent.lock().await) }
     }
 
-    /// Follows orders, from one boot to the next. A machine that runs ends us when it boots; one that does not boot is heard of
-    /// again.
+    /// Follows orders across reboots. The reboot of a running machine ends the process; on a machine that does not reboot the
+    /// daemon continues.
     pub async fn follow(&mut self) {
         loop {
             self.run().await;
             let is_running = self.agent.lock().await.host().is_running();
             if is_running {
-                tokio::time::sleep(self.rhythm.boot).await;
+                tokio::time::sleep(self.intervals.boot).await;
             }
         }
     }
 
-    /// Follows orders until the machine is about to boot, or for ever.
+    /// Follows orders until the machine is about to boot.
     pub async fn run(&mut self) {
-        if self.begin().await {
+        if self.recover().await {
             return;
         }
         let changed = Arc::new(Notify::new());
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.api.name()));
-        let orders = watch_node(self.api.nodes(), config, self.api.reported().clone(), Arc::clone(&changed));
+        let node_watch = watch_node(self.api.nodes(), config, self.api.reported().clone(), Arc::clone(&changed));
         let configs = Api::all(self.api.client());
-        let certificates = watch_controller_config(configs, Arc::clone(&self.kept), Arc::clone(&changed));
+        let config_watch = watch_controller_config(configs, Arc::clone(&self.certificates), Arc::clone(&changed));
         let work = async {
-            let mut retry = self.rhythm.first_retry;
+            let mut retry = self.intervals.first_retry;
             let mut is_checking = false;
             let mut files = FileWatch::default();
             let drifted = Arc::new(Notify::new());
-            let Rhythm { settle, last_retry, check, .. } = self.rhythm;
-            let mut debounce = Debounce::new(settle, last_retry, check);
+            let DaemonIntervals { settle, max_retry, check, .. } = self.intervals;
+            let mut debounce = Debounce::new(settle, max_retry, check);
             loop {
-                let (again, is_well) = match self.attempt(is_checking).await {
+                let (next_attempt, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
                     Ok(report) => {
                         self.watch_files(&mut files, &report, &drifted).await;
                         let is_well = report.state == State::Done;
-                        if is_well && report.again == Again::OnChange {
-                            // What the machine is in stands on its disk; the next order is read anew.
+                        if is_well && report.next_attempt == NextAttempt::OnChange {
+                            // The current configuration is on the disk; the next order is read again.
                             self.api.forget_configs();
                         }
-                        (report.again, is_well)
+                        (report.next_attempt, is_well)
                     }
                     Err(error) => {
                         tracing::warn!(node = self.api.name(), "{error}");
-                        (Again::Backoff, false)
+                        (NextAttempt::Backoff, false)
                     }
                 };
-                // Nothing has failed that a change of the order does not put right at once.
-                let pause = match again {
-                    Again::Now => continue,
-                    Again::OnChange => {
-                        retry = self.rhythm.first_retry;
-                        self.rhythm.check
+                let pause = match next_attempt {
+                    NextAttempt::Now => continue,
+                    NextAttempt::OnChange => {
+                        retry = self.intervals.first_retry;
+                        self.intervals.check
                     }
-                    Again::Backoff => {
+                    NextAttempt::Backoff => {
                         let pause = retry;
-                        retry = (retry * 2).min(self.rhythm.last_retry);
+                        retry = (retry * 2).min(self.intervals.max_retry);
                         pause
                     }
                 };
-                is_checking = self.rest(pause, is_well, &mut debounce, &changed, &drifted).await;
+                is_checking = self.wait_for_work(pause, is_well, &mut debounce, &changed, &drifted).await;
             }
         };
         tokio::select! {
-            () = orders => {}
-            () = certificates => {}
+            () = node_watch => {}
+            () = config_watch => {}
             () = work => {}
         }
     }
 
-    /// Brings what was under way to its end; says whether the machine is about to boot.
-    async fn begin(&self) -> bool {
+    /// Completes or reverts an update that was interrupted; returns whether the machine is about to boot.
+    async fn recover(&self) -> bool {
         let mut agent = Arc::clone(&self.agent).lock_owned().await;
-        let turn = self.turn().await;
-        let begun = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+        let permit = self.permit().await;
+        let recovered = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
             let is_rebooting = agent.recover();
             is_rebooting.and_then(|it| agent.prepare().map(|()| it).map_err(|error| error.to_string()))
         });
-        match begun.await {
+        match recovered.await {
             Ok(Ok(is_rebooting)) => is_rebooting,
-            // Whatever it is, the first attempt meets it again, and says so on the node.
+            // The first attempt has the same error, and reports it on the node.
             Ok(Err(error)) => {
                 tracing::warn!(node = self.api.name(), "{error}");
                 false
@@ -210,9 +206,9 @@ impl<H: Host + 'static> Daemon<H> {
         }
     }
 
-    /// Rests until there is something to be done; says whether the machine is to be looked at. Somebody who touches files all
-    /// the time keeps the machine's own daemon busy, and nobody else.
-    async fn rest(
+    /// Waits until there is something to do; returns whether the machine is to be checked. Files that change all the time cause
+    /// work on this machine only, and no requests.
+    async fn wait_for_work(
         &self,
         pause: Duration,
         is_well: bool,
@@ -222,54 +218,58 @@ impl<H: Host + 'static> Daemon<H> {
     ) -> bool {
         let mut until = Instant::now() + pause;
         loop {
-            let is_heard = tokio::select! {
+            let has_file_changed = tokio::select! {
                 () = changed.notified() => return false,
                 () = drifted.notified() => true,
                 () = tokio::time::sleep_until(until) => false,
             };
-            if is_heard {
+            if has_file_changed {
                 tokio::select! {
                     () = changed.notified() => return true,
-                    () = tokio::time::sleep(debounce.pause(Instant::now())) => {}
+                    () = tokio::time::sleep(debounce.delay(Instant::now())) => {}
                 }
             }
-            let is_due = match (is_well, is_heard) {
-                (true, _) => !self.is_right().await,
-                (false, true) => !self.is_as_seen().await,
+            let is_due = match (is_well, has_file_changed) {
+                (true, _) => !self.is_in_sync().await,
+                (false, true) => !self.is_unchanged().await,
                 (false, false) => true,
             };
             if is_due {
-                if is_heard {
+                if has_file_changed {
                     debounce.acted(Instant::now());
                 }
                 return true;
             }
-            if !is_heard {
+            if !has_file_changed {
                 until = Instant::now() + pause;
             }
         }
     }
 
-    /// Whether nothing has changed on a machine that is not what it should be.
-    async fn is_as_seen(&self) -> bool {
+    /// Whether nothing has changed on a machine that has drift.
+    async fn is_unchanged(&self) -> bool {
         let mut agent = Arc::clone(&self.agent).lock_owned().await;
-        tokio::task::spawn_blocking(move || agent.is_as_seen()).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || agent.is_unchanged()).await.unwrap_or(false)
     }
 
-    /// Whether the machine is still what it should be, as far as it is seen without asking anybody.
-    async fn is_right(&self) -> bool {
-        let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Whether the machine has neither drift nor an update, as far as that is known without the API.
+    async fn is_in_sync(&self) -> bool {
+        let certificates = Arc::clone(&self.certificates.lock().unwrap_or_else(PoisonError::into_inner));
         let agent = Arc::clone(&self.agent).lock_owned().await;
-        let looked = tokio::task::spawn_blocking(move || {
-            agent.is_right() && agent.keep_right(&kept).map(|written| tell(&written.unwrap_or_default())).is_ok()
+        let checked = tokio::task::spawn_blocking(move || {
+            agent.is_in_sync()
+                && agent
+                    .sync_certificates(&certificates)
+                    .map(|written| log_written(&written.unwrap_or_default()))
+                    .is_ok()
         });
-        // What could not be looked at is looked at in earnest.
-        looked.await.unwrap_or(false)
+        // A check that fails is followed by an attempt.
+        checked.await.unwrap_or(false)
     }
 
     /// Watches the machine's files while no update is in progress.
     async fn watch_files(&self, files: &mut FileWatch, report: &Report, drifted: &Arc<Notify>) {
-        if report.again == Again::Now || report.state == State::Working {
+        if report.next_attempt == NextAttempt::Now || report.state == State::Working {
             files.stop();
             return;
         }
@@ -282,21 +282,21 @@ impl<H: Host + 'static> Daemon<H> {
         }
     }
 
-    /// A node that is new to the cluster gets the annotations that its machine was made with.
-    async fn introduce(&self, node: Node) -> Result<Node, DaemonError> {
+    /// Writes the annotations that the machine was made with to a node that is new to the cluster.
+    async fn set_initial_annotations(&self, node: Node) -> Result<Node, DaemonError> {
         if !NodeApi::is_new(&node) {
             return Ok(node);
         }
         match self.agent.lock().await.host().read(paths::INITIAL_ANNOTATIONS)? {
-            Some(initial) => self.api.introduce(&node, &initial).await,
+            Some(initial) => self.api.set_initial_annotations(&node, &initial).await,
             None => Ok(node),
         }
     }
 
-    /// Reads the order, follows it as far as it goes now, and writes down how the node stands.
+    /// Reads the order, carries it out as far as it can be done now, and reports the result.
     pub async fn attempt(&mut self, is_checking: bool) -> Result<Report, DaemonError> {
         let node = self.api.read().await?;
-        let node = match self.introduce(node).await {
+        let node = match self.set_initial_annotations(node).await {
             Ok(node) => node,
             Err(error) => {
                 self.api.report_error(&error).await?;
@@ -306,25 +306,25 @@ impl<H: Host + 'static> Daemon<H> {
         let order = self.api.order(&node).await?;
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
-        self.api.reported().begin();
+        self.api.reported().start_attempt();
         let (nodes, read) = (self.api.nodes(), node.clone());
-        let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let certificates = Arc::clone(&self.certificates.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
-        let turn = self.turn().await;
+        let permit = self.permit().await;
         let task = tokio::task::spawn_blocking(move || {
-            // It ends with the work, also if nobody waits for that any longer.
-            let _turn = turn;
-            let mut unheard = None;
+            // Held until the work ends, even if this future is dropped.
+            let _permit = permit;
+            let mut claim_error = None;
             let mut may_begin = |state: State| {
-                let mut said = json!({annotation::STATE.as_str(): state.as_str()});
+                let mut annotations = json!({annotation::STATE.as_str(): state.as_str()});
                 if state == State::Working {
-                    // What was waited for has come.
-                    said[annotation::REASON.as_str()] = json!("");
+                    // The wait that the reason was about is over.
+                    annotations[annotation::REASON.as_str()] = json!("");
                 }
-                match runtime.block_on(claim(&nodes, &read, said)) {
-                    Ok(is_ours) => is_ours,
+                match runtime.block_on(claim(&nodes, &read, annotations)) {
+                    Ok(is_claimed) => is_claimed,
                     Err(error) => {
-                        unheard = Some(error);
+                        claim_error = Some(error);
                         false
                     }
                 }
@@ -333,37 +333,36 @@ impl<H: Host + 'static> Daemon<H> {
                 true => agent.check(&order, &mut may_begin),
                 false => agent.sync(&order, &mut may_begin),
             };
-            if let Some(error) = unheard {
+            if let Some(error) = claim_error {
                 return Err(error);
             }
-            let mut is_kept = false;
-            if !report.is_rebooting && report.again != Again::Now {
-                match agent.keep_right(&kept) {
+            let mut is_synced = false;
+            if !report.is_rebooting && report.next_attempt != NextAttempt::Now {
+                match agent.sync_certificates(&certificates) {
                     Ok(Some(written)) => {
-                        is_kept = true;
-                        tell(&written);
+                        is_synced = true;
+                        log_written(&written);
                     }
                     Ok(None) => {}
                     Err(why) => report.fail(&format!("certificates of the ControllerConfig: {why}")),
                 }
             }
-            Ok((report, kept.version.clone().filter(|_| is_kept)))
+            Ok((report, certificates.version.clone().filter(|_| is_synced)))
         });
-        let (mut report, certificates) = match task.await {
+        let (mut report, certificates_version) = match task.await {
             Ok(done) => done?,
             Err(error) => {
-                let why = HostError::Unable { what: "follow its order".to_owned(), why: error.to_string() };
+                let why = HostError::Unsupported { what: "follow its order".to_owned(), why: error.to_string() };
                 return Err(why.into());
             }
         };
-        if !self.api.report(&node, &report, certificates.as_deref()).await? {
-            report.again = Again::Now;
+        if !self.api.report(&node, &report, certificates_version.as_deref()).await? {
+            report.next_attempt = NextAttempt::Now;
         }
         Ok(report)
     }
 }
 
-/// Certificates that were put right.
-fn tell(written: &[String]) {
+fn log_written(written: &[String]) {
     written.iter().for_each(|path| tracing::info!(path, "written"));
 }

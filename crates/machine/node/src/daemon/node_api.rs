@@ -20,20 +20,19 @@ use serde_json::{Map, Value, json};
 
 use super::error::DaemonError;
 use super::reported_state::ReportedState;
-use crate::order::{Again, Config, Order, REPAIRED, Report};
+use crate::order::{Config, NextAttempt, Order, REPAIRED, Report};
 use crate::paths;
 
-/// What a control plane of one node says of itself.
-const SINGLE: &str = "SingleReplica";
-/// A MachineConfig is read again when it is asked for after this many others: one that is deleted while it is applied is still
-/// at hand.
-const REMEMBERED: usize = 4;
-/// What is tried when the node says how it stands.
-const WRITE: &str = "write the node's annotations";
-/// How long the machine is kept waiting for the answer that its order still counts.
-const CLAIM: Duration = Duration::from_secs(10);
+/// The topology of a control plane of one node.
+const SINGLE_REPLICA: &str = "SingleReplica";
+/// MachineConfigs in the cache, so that one that is deleted while it is applied is still available.
+const MAX_CACHED_CONFIGS: usize = 4;
+/// The operation in errors about reports.
+const WRITE_ANNOTATIONS: &str = "write the node's annotations";
+/// The limit for the confirmation that an order is still current; the machine's update waits for it.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The API as the daemon of one node uses it.
+/// API client of the daemon of one node.
 pub(crate) struct NodeApi {
     client: Client,
     nodes: Api<Node>,
@@ -57,7 +56,6 @@ impl NodeApi {
         }
     }
 
-    /// Uses another client from now on.
     pub(crate) fn reconnect(&mut self, client: Client) {
         self.nodes = Api::all(client.clone());
         self.recorders = Mutex::default();
@@ -80,26 +78,25 @@ impl NodeApi {
         &self.reported
     }
 
-    /// Drops the MachineConfigs that were kept.
+    /// Drops the cached MachineConfigs.
     pub(crate) fn forget_configs(&mut self) {
         self.specs = Vec::new();
     }
 
-    /// The node.
     pub(crate) async fn read(&self) -> Result<Node, DaemonError> {
         let node = self.nodes.get(&self.name).await;
         node.map_err(|error| DaemonError::api(&format!("read node {}", self.name), error))
     }
 
-    /// Whether a node does not name its configuration yet. One that was taken in with none does not either: the machine may have
-    /// been made again since.
+    /// Whether a node does not name its configuration yet. One that was adopted without one counts as well: its machine may have
+    /// been recreated since.
     pub(crate) fn is_new(node: &Node) -> bool {
-        let is_nothing = |text: &str| text.is_empty() || text == UNCONFIGURED;
-        annotation::CURRENT_CONFIG.of(&node.metadata).is_none_or(is_nothing)
+        let is_unset = |text: &str| text.is_empty() || text == UNCONFIGURED;
+        annotation::CURRENT_CONFIG.of(&node.metadata).is_none_or(is_unset)
     }
 
-    /// Gives a node that is new to the cluster the annotations that its machine was made with.
-    pub(crate) async fn introduce(&self, node: &Node, initial: &[u8]) -> Result<Node, DaemonError> {
+    /// Writes the annotations that the machine was made with to a node that is new to the cluster.
+    pub(crate) async fn set_initial_annotations(&self, node: &Node, initial: &[u8]) -> Result<Node, DaemonError> {
         let unreadable = |why: String| DaemonError::Unreadable { path: paths::INITIAL_ANNOTATIONS, why };
         let given: BTreeMap<String, String> =
             serde_json::from_slice(initial).map_err(|error| unreadable(error.to_string()))?;
@@ -108,7 +105,7 @@ impl NodeApi {
             .filter(|name| !name.is_empty())
             .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
         tracing::info!(node = self.name, "joins with {current}");
-        // What somebody has ordered already stays.
+        // An order that was given already stays.
         let has = |key: &str| {
             let found = node.metadata.annotations.as_ref().and_then(|all| all.get(key));
             found.is_some_and(|text| text != UNCONFIGURED)
@@ -142,8 +139,8 @@ impl NodeApi {
             Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await;
         let settings = settings.map_err(|error| DaemonError::api("read the disruption policies", error))?;
         let spec = settings.map(|settings| settings.spec).unwrap_or_default();
-        // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
-        // them into a status, and fails every update of a cluster that has no such object.
+        // Differs: the policies are computed from the spec, because upstream waits for another controller to copy them into a
+        // status, and fails every update of a cluster that has no such object.
         let policies = of_cluster(spec.node_disruption_policy.as_ref());
         let allowed: Vec<StorageSection> = spec
             .irreconcilable_validation_overrides
@@ -155,10 +152,10 @@ impl NodeApi {
             node: self.name.clone(),
             desired,
             current,
-            state: said_state(node),
+            state: reported_state(node),
             desired_drain: text(annotation::DESIRED_DRAIN),
             last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
-            is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
+            is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE_REPLICA),
             adoption: text(ADOPT),
             policies: Some(Arc::new(policies)),
             allowed,
@@ -166,7 +163,7 @@ impl NodeApi {
     }
 
     async fn config(&mut self, name: String, image: Option<String>) -> Result<Config, DaemonError> {
-        // What is in a rendered MachineConfig never changes: its name says so.
+        // The content of a rendered MachineConfig never changes, since its name has the digest.
         let known = self.specs.iter().find(|(known, _)| *known == name).map(|(_, spec)| Arc::clone(spec));
         let spec = match known {
             Some(spec) => Some(spec),
@@ -177,7 +174,7 @@ impl NodeApi {
                 found.map(|found| {
                     let spec = Arc::new(found.spec);
                     self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
-                    self.specs.truncate(REMEMBERED);
+                    self.specs.truncate(MAX_CACHED_CONFIGS);
                     spec
                 })
             }
@@ -185,26 +182,26 @@ impl NodeApi {
         Ok(Config { name, spec, image })
     }
 
-    /// Writes a report, as far as it is new; returns whether it holds: another writer has not contradicted it, and what it asks
-    /// for could still be asked.
+    /// Writes a report, as far as it is new; returns whether it holds: no other writer has contradicted it, and its drain request
+    /// could still be made.
     pub(crate) async fn report(
         &self,
         node: &Node,
         report: &Report,
         certificates: Option<&str>,
     ) -> Result<bool, DaemonError> {
-        let mut said = Map::new();
+        let mut changes = Map::new();
         let mut set = |key: Annotation, value: Option<&str>| {
             if key.of(&node.metadata) != value {
-                said.insert(key.as_str().to_owned(), json!(value));
+                changes.insert(key.as_str().to_owned(), json!(value));
             }
         };
-        // A node that has failed says why until it has succeeded, or has something else to say that is worse than being under way.
-        // An attempt that has changed something is followed by another one, which says how that stands.
-        let is_quiet = report.again == Again::Now;
+        // A node that has failed keeps its reason until it has succeeded or has failed otherwise.
+        // An attempt that has changed something is followed by another one, which reports the result.
+        let is_quiet = report.next_attempt == NextAttempt::Now;
         if report.is_rebooting {
             set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
-            let has_failed = matches!(said_state(node), Some(State::Degraded | State::Unreconcilable));
+            let has_failed = matches!(reported_state(node), Some(State::Degraded | State::Unreconcilable));
             let is_explained = annotation::REASON.of(&node.metadata).is_some_and(|reason| !reason.is_empty());
             if !(has_failed && is_explained) {
                 set(annotation::REASON, Some(&shorten(&report.reason)));
@@ -219,15 +216,15 @@ impl NodeApi {
             }
             set(annotation::STATE, Some(report.state.as_str()));
         }
-        // Differs: it is the version that was the first to want these certificates, and not the newest, because otherwise every
-        // change of the ControllerConfig's status would be a write for every node.
+        // Differs: it is the first version with these certificates, and not the newest, because otherwise every change of the
+        // ControllerConfig's status would be a write for every node.
         if certificates.is_some() {
             set(annotation::LAST_SYNCED_CONTROLLER_CONFIG, certificates);
         }
-        if let Some(wish) = &report.ask {
-            set(annotation::DESIRED_DRAIN, Some(wish));
+        if let Some(request) = &report.drain_request {
+            set(annotation::DESIRED_DRAIN, Some(request));
         }
-        // Also one that fails says what it has, where its Node was made anew: it would be taken for one that nobody has taken in.
+        // A node that fails reports its configuration too, if its Node was recreated: otherwise it would seem not adopted.
         let is_unknown = annotation::CURRENT_CONFIG.of(&node.metadata).is_none_or(str::is_empty);
         let is_done = report.state == State::Done && !report.is_rebooting;
         if let Some(current) = report.current.as_ref().filter(|_| is_unknown && !is_done && !is_quiet) {
@@ -236,7 +233,7 @@ impl NodeApi {
         }
         if let Some(current) = report.current.as_ref().filter(|_| is_done) {
             set(annotation::CURRENT_CONFIG, Some(&current.name));
-            // Who was told nothing yet is told what he has, as a new machine is.
+            // A node without an order gets its present configuration as the order, as a new machine does.
             if annotation::DESIRED_CONFIG.of(&node.metadata).is_none_or(str::is_empty) {
                 set(annotation::DESIRED_CONFIG, Some(&current.name));
             }
@@ -255,35 +252,35 @@ impl NodeApi {
                 action: "Update".to_owned(),
                 secondary: None,
             };
-            // An event that cannot be written is told by the annotations all the same.
+            // The annotations have the same facts as an event that cannot be written.
             let _ = self.recorder(reason, note).publish(&event, &node.object_ref(&())).await;
         }
-        // A drain is the first thing that is done for an order.
-        if report.ask.is_some() && !said.is_empty() {
-            return claim(&self.nodes, node, Value::Object(said)).await;
+        // The drain is the first action for an order.
+        if report.drain_request.is_some() && !changes.is_empty() {
+            return claim(&self.nodes, node, Value::Object(changes)).await;
         }
-        let written = match said.is_empty() {
+        let written = match changes.is_empty() {
             true => None,
             false => {
-                let written = self.write(Value::Object(said.clone())).await;
-                Some(written.map_err(|error| DaemonError::api(WRITE, error))?)
+                let written = self.write(Value::Object(changes.clone())).await;
+                Some(written.map_err(|error| DaemonError::api(WRITE_ANNOTATIONS, error))?)
             }
         };
         let is_at_rest = !is_quiet && !report.is_rebooting;
-        Ok(!(is_at_rest && self.reported.written(node, &said, written.as_ref().unwrap_or(node))))
+        Ok(!(is_at_rest && self.reported.written(node, &changes, written.as_ref().unwrap_or(node))))
     }
 
     /// Reports an error that keeps the order from being read.
     pub(crate) async fn report_error(&self, error: &DaemonError) -> Result<(), DaemonError> {
-        let said = json!({
+        let annotations = json!({
             annotation::STATE.as_str(): State::Degraded.as_str(),
             annotation::REASON.as_str(): shorten(&error.to_string()),
         });
-        self.write(said).await.map(drop).map_err(|error| DaemonError::api(WRITE, error))
+        self.write(annotations).await.map(drop).map_err(|error| DaemonError::api(WRITE_ANNOTATIONS, error))
     }
 
-    /// The recorder for an Event. One that has published the same note counts it; another note is another Event, because the
-    /// note of a series is that of its first.
+    /// The recorder for an Event. The one that has published the same note last counts it as a series; another note is another
+    /// Event, because a series has the note of its first.
     fn recorder(&self, reason: &'static str, note: &str) -> Recorder {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((last, recorder)) = recorders.get(reason)
@@ -303,26 +300,25 @@ impl NodeApi {
     }
 }
 
-/// Says on a Node that an order is begun, unless the Node is another than the one that the order was read from: then the answer
-/// is no, and the order is read again.
-pub(crate) async fn claim(nodes: &Api<Node>, read: &Node, said: Value) -> Result<bool, DaemonError> {
-    let mut patch = json!({"metadata": {"annotations": said}});
+/// Reports on a Node that an order is begun. Returns false if the Node has changed since the order was read; then the order is
+/// read again.
+pub(crate) async fn claim(nodes: &Api<Node>, read: &Node, annotations: Value) -> Result<bool, DaemonError> {
+    let mut patch = json!({"metadata": {"annotations": annotations}});
     patch["metadata"]["resourceVersion"] = json!(read.metadata.resource_version);
     let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    match tokio::time::timeout(CLAIM, nodes.patch(&read.name_any(), &params, &patch)).await {
+    match tokio::time::timeout(CLAIM_TIMEOUT, nodes.patch(&read.name_any(), &params, &patch)).await {
         Ok(Ok(_)) => Ok(true),
         Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Ok(false),
-        Ok(Err(error)) => Err(DaemonError::api(WRITE, error)),
-        Err(_) => Err(DaemonError::Silent { seconds: CLAIM.as_secs() }),
+        Ok(Err(error)) => Err(DaemonError::api(WRITE_ANNOTATIONS, error)),
+        Err(_) => Err(DaemonError::Timeout { seconds: CLAIM_TIMEOUT.as_secs() }),
     }
 }
 
-/// How a node has said that it stands.
-fn said_state(node: &Node) -> Option<State> {
+fn reported_state(node: &Node) -> Option<State> {
     annotation::STATE.of(&node.metadata).and_then(|state| state.parse().ok())
 }
 
-/// A reason as long as an annotation may be.
+/// A reason, cut to the limit of the annotation.
 fn shorten(reason: &str) -> String {
     reason.chars().take(annotation::REASON_LIMIT).collect()
 }

@@ -14,13 +14,13 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, node as
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use tokio::sync::Notify;
 
-use super::reported_state::{CORRECTION, ReportedState};
-use crate::drift::certificates::{self, Certificates};
+use super::reported_state::{CORRECTION_INTERVAL, ReportedState};
+use crate::drift::certificates::{Certificates, required_files};
 
-/// What the ControllerConfig wants kept right.
-pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
+/// The certificates of the ControllerConfig.
+pub(crate) type SharedCertificates = Arc<Mutex<Arc<Certificates>>>;
 
-/// Notifies of every order that is new, and of another writer that changes the reported state.
+/// Notifies of every new order, and of changes of the reported state by another writer.
 pub(crate) async fn watch_node(
     nodes: Api<Node>,
     config: watcher::Config,
@@ -29,13 +29,13 @@ pub(crate) async fn watch_node(
 ) {
     let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
     let mut last: Option<BTreeMap<String, String>> = None;
-    // A correction that comes too soon after the last one is made later, without another change.
-    let mut look = tokio::time::interval(CORRECTION);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // A correction that is due too soon after the last one is made later, without another change.
+    let mut interval = tokio::time::interval(CORRECTION_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let change = tokio::select! {
             change = changes.next() => change,
-            _ = look.tick() => {
+            _ = interval.tick() => {
                 if reported.is_contradicted() {
                     changed.notify_one();
                 }
@@ -45,7 +45,7 @@ pub(crate) async fn watch_node(
         let Some(change) = change else { return };
         // A watch that breaks off restarts by itself.
         let Ok(node) = change else { continue };
-        // The kubelet writes its node all the time; only orders are of interest.
+        // The kubelet writes its Node all the time; only orders matter here.
         let order = order_of(&node);
         if reported.observed(&node) || last.as_ref() != Some(&order) {
             last = Some(order);
@@ -55,22 +55,26 @@ pub(crate) async fn watch_node(
 }
 
 /// Keeps the certificates of the ControllerConfig up to date. A cluster without one has none.
-pub(crate) async fn watch_controller_config(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
+pub(crate) async fn watch_controller_config(
+    configs: Api<ControllerConfig>,
+    certificates: SharedCertificates,
+    changed: Arc<Notify>,
+) {
     let config = watcher::Config::default().fields(&format!("metadata.name={CONTROLLER_CONFIG}"));
     let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
     while let Some(change) = changes.next().await {
         let Ok(config) = change else { continue };
-        let files = certificates::wanted(&config.spec);
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its status changes more often than anything that is of interest.
-        if kept.version.is_none() || kept.files != files {
-            *kept = Arc::new(Certificates { version: config.metadata.resource_version, files });
+        let files = required_files(&config.spec);
+        let mut known = certificates.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most changes of the object are changes of its status.
+        if known.version.is_none() || known.files != files {
+            *known = Arc::new(Certificates { version: config.metadata.resource_version, files });
             changed.notify_one();
         }
     }
 }
 
-/// The annotations that others write.
+/// The annotations that other components write.
 fn order_of(node: &Node) -> BTreeMap<String, String> {
     let ours = [
         annotation::DESIRED_CONFIG,

@@ -1,16 +1,15 @@
-//! Disruption of an update: what it does to the running node, and which actions bring it into force.
+//! Disruption of an update: what it does to the running node, and which actions put it into effect.
 
 use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
 
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::order::Order;
 use crate::update::failed_update::FailedUpdate;
 
-/// The disruption of an update. `boot` is the reason for a reboot whatever the update changes; `failed` is what was tried
-/// before.
+/// The disruption of an update. `boot` is the reason for a reboot independent of the changes; `failed` is an earlier failure.
 pub(crate) fn disruption_of(
-    from: &Target,
-    to: &Target,
+    from: &TargetState,
+    to: &TargetState,
     order: &Order,
     boot: Option<String>,
     failed: Option<&FailedUpdate>,
@@ -38,11 +37,11 @@ fn reboot(what: String) -> Disruption {
     }
 }
 
-/// The actions that no policy asks for, only our own knowledge of a file.
+/// The actions that no policy requests, only the built-in knowledge of a file.
 pub(crate) fn known_actions(disruption: Option<&Disruption>) -> Vec<Action> {
     let Some(disruption) = disruption else { return Vec::new() };
-    let (known, asked): (Vec<_>, Vec<_>) =
+    let (known, by_policy): (Vec<_>, Vec<_>) =
         disruption.causes.iter().partition(|cause| matches!(cause.rule, Rule::Known(_)));
-    let is_asked = |action: &Action| asked.iter().any(|cause| cause.actions.contains(action));
-    known.into_iter().flat_map(|cause| cause.actions.clone()).filter(|action| !is_asked(action)).collect()
+    let is_requested = |action: &Action| by_policy.iter().any(|cause| cause.actions.contains(action));
+    known.into_iter().flat_map(|cause| cause.actions.clone()).filter(|action| !is_requested(action)).collect()
 }

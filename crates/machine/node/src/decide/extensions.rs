@@ -1,4 +1,4 @@
-//! Features that are added to the operating system, and the packages that they are.
+//! Extensions of the operating system, and their packages.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,16 @@ const EXTENSIONS: [(&str, &[&str]); 7] = [
 /// The package that older machines do not have for `ipsec`.
 const IPSEC_ADDED: &str = "openvswitch3.5-ipsec";
 
-/// The packages of an extension.
 pub fn packages(extension: &str) -> Option<&'static [&'static str]> {
     EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, packages)| *packages)
 }
 
-/// The extensions of a list that nobody knows.
+/// The names in a list that are not extensions.
 pub fn unknown(extensions: &[String]) -> Vec<&str> {
     extensions.iter().map(String::as_str).filter(|name| packages(name).is_none()).collect()
 }
 
-/// What is installed and what is uninstalled so that the machine has these extensions; packages of others stay.
+/// The packages to install and to uninstall so that the machine has these extensions; packages of no extension stay.
 pub fn change(wanted: &[String], installed: &[String]) -> (Vec<String>, Vec<String>) {
     let required: BTreeSet<&str> = wanted.iter().filter_map(|name| packages(name)).flatten().copied().collect();
     let managed: BTreeSet<&str> = EXTENSIONS.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
@@ -45,7 +44,7 @@ pub fn of_packages(packages: &[String]) -> Vec<String> {
     EXTENSIONS.iter().filter(|(_, own)| has_any(own)).map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// The packages that the machine lacks; the older set of `ipsec` is good as well.
+/// The packages that the machine lacks; the older set of `ipsec` is sufficient.
 pub fn missing(wanted: &[String], installed: &[String]) -> Vec<&'static str> {
     let is_there = |package: &str| installed.iter().any(|there| there == package);
     let required = wanted.iter().filter_map(|name| packages(name)).flatten().copied();

@@ -1,13 +1,13 @@
-//! Kernel arguments: taken apart, compared with those that run, and turned into a change of the next boot.
+//! Kernel arguments: split, compared with the running ones, and turned into a change of the next boot.
 
 use seaworthy_host::arguments;
 
-/// The arguments in a list whose items may hold several. Blanks part them, double quotes protect blanks and stay.
+/// The arguments in a list whose items may hold several. Blanks separate them; double quotes protect blanks and are kept.
 pub fn split(items: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     items.into_iter().flat_map(|item| arguments(item.as_ref())).collect()
 }
 
-/// What goes and what comes: all of the old ones and all of the new ones, in order; nothing if the lists are the same.
+/// The arguments to delete and to append: all of the old ones and all of the new ones, in order; none if the lists are equal.
 ///
 /// Compat: machine-config-operator deletes and appends all, so that the order on the command line is the configuration's.
 pub fn change(old: &[String], new: &[String]) -> (Vec<String>, Vec<String>) {
@@ -26,7 +26,7 @@ pub fn present(wanted: &[String], running: &[String]) -> Vec<String> {
     present
 }
 
-/// The wanted arguments that the running kernel lacks; order and number are not looked at.
+/// The wanted arguments that the running kernel lacks; order and repetition do not count.
 pub fn missing<'w>(wanted: &'w [String], running: &[String]) -> Vec<&'w str> {
     wanted.iter().filter(|argument| !running.contains(argument)).map(String::as_str).collect()
 }

@@ -1,6 +1,6 @@
 //! Decisions of a node: what it does next, and which steps that takes. Everything but [`observed::observe`] is pure.
 
-pub mod booted;
+pub mod boot_state;
 pub(crate) mod disruption;
 pub mod extensions;
 pub mod kernel_arguments;
@@ -13,57 +13,55 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 
 use crate::order::Order;
 
-/// What a node does next.
+/// The next action of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Move {
-    /// It is where it should be and has said so.
+pub enum NextAction {
+    /// The node runs its desired configuration, and has reported that.
     Nothing,
-    /// The drain controller is asked for something.
-    Ask(String),
-    /// The drain controller has been asked and is not done.
-    Wait(String),
-    /// The update begins.
+    /// Send this request to the drain controller.
+    RequestDrain(String),
+    /// This request was sent to the drain controller, which has not done it yet.
+    WaitForDrain(String),
     Update,
-    /// It is where it should be and has not said so.
-    SayDone,
+    /// The node runs its desired configuration, and has not reported that yet.
+    ReportDone,
 }
 
-/// What the node knows of itself.
+/// Facts about the node itself that the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    /// The configuration that the disk is in, and its image. It goes before what the cluster believes.
+pub struct DecisionInputs<'a> {
+    /// The configuration that the disk is in, and its image. It takes precedence over the Node's annotations.
     pub disk: (&'a str, Option<&'a str>),
-    /// The configuration that is wanted, and its image.
+    /// The desired configuration, and its image.
     pub desired: (&'a str, Option<&'a str>),
-    /// Whether the update is done in any case: somebody on the machine wants it, or what is booted is something else.
-    pub is_anyway: bool,
-    /// Whether the pods leave for this update.
+    /// Whether the update is done in any case: it is forced, or what is booted is another configuration.
+    pub must_update: bool,
     pub needs_drain: bool,
 }
 
-/// What a node does next.
+/// Decides the next action of a node.
 ///
-/// Differs: a drain that was asked for an order that is no longer there is not waited for, because a revert must not wait for
-/// what it reverts. Uncordoning is asked for only after a drain, because a node that somebody else has cordoned stays so.
-pub fn decide(order: &Order, standing: Standing<'_>) -> Move {
-    let asked = order.desired_drain.as_deref().unwrap_or_default();
+/// Differs: a drain that was requested for an earlier order is not waited for, because a reverted order must not wait for the
+/// order that it reverts. Uncordoning is requested only after a drain, because a node that was cordoned by a user stays so.
+pub fn decide(order: &Order, inputs: DecisionInputs<'_>) -> NextAction {
+    let requested = order.desired_drain.as_deref().unwrap_or_default();
     let done = order.last_applied_drain.as_deref().unwrap_or_default();
-    let request = |verb: &str| format!("{verb}-{}", standing.desired.0);
-    let until = |wish: String, then: Move| match (done == wish, asked == wish) {
+    let request = |verb: &str| format!("{verb}-{}", inputs.desired.0);
+    let after = |request: String, then: NextAction| match (done == request, requested == request) {
         (true, true) => then,
-        (false, true) => Move::Wait(wish),
-        (_, false) => Move::Ask(wish),
+        (false, true) => NextAction::WaitForDrain(request),
+        (_, false) => NextAction::RequestDrain(request),
     };
-    if standing.disk != standing.desired || standing.is_anyway {
-        return if standing.needs_drain && !order.is_single {
-            until(request("drain"), Move::Update)
+    if inputs.disk != inputs.desired || inputs.must_update {
+        return if inputs.needs_drain && !order.is_single {
+            after(request("drain"), NextAction::Update)
         } else {
-            Move::Update
+            NextAction::Update
         };
     }
-    let is_said = order.state == Some(State::Done)
-        && order.current.as_ref().is_some_and(|current| current.name == standing.disk.0);
-    let end = if is_said { Move::Nothing } else { Move::SayDone };
-    let is_drained = asked.starts_with("drain-") || done.starts_with("drain-");
-    if is_drained || asked != done { until(request("uncordon"), end) } else { end }
+    let is_reported =
+        order.state == Some(State::Done) && order.current.as_ref().is_some_and(|current| current.name == inputs.disk.0);
+    let end = if is_reported { NextAction::Nothing } else { NextAction::ReportDone };
+    let is_drained = requested.starts_with("drain-") || done.starts_with("drain-");
+    if is_drained || requested != done { after(request("uncordon"), end) } else { end }
 }

@@ -1,70 +1,62 @@
-//! What is on the machine, as far as two configurations speak of it.
+//! Observed state: files, units, accounts and boot of a machine, as far as two configurations mention them.
 
 use std::collections::BTreeMap;
 
-use seaworthy_host::{Boot, Entry, Host, HostError, Kind, UnitState, User, Vendor};
+use seaworthy_host::{Boot, Entry, EntryKind, Host, HostError, UnitState, User, Vendor};
 
-use crate::decide::target::{CORE, Target, Wanted, Who};
+use crate::decide::target::{AccountRef, CORE, TargetEntry, TargetState};
 use crate::paths;
 
-/// What is on the machine.
+/// The observed state of a machine.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What stands at every path that a configuration speaks of.
-    pub paths: BTreeMap<String, Found>,
+    /// By every path that a configuration mentions.
+    pub paths: BTreeMap<String, ObservedEntry>,
     /// Whether paths that are to be replaced came with the operating system.
     pub vendor: BTreeMap<String, Vendor>,
-    /// What is kept of what stood there before the first configuration did.
+    /// What is kept of the file that was there before the first configuration.
     pub originals: BTreeMap<String, Original>,
-    /// Units.
     pub units: BTreeMap<String, UnitState>,
-    /// Numbers of accounts.
+    /// User IDs by name.
     pub users: BTreeMap<String, Option<u32>>,
-    /// Numbers of groups.
+    /// Group IDs by name.
     pub groups: BTreeMap<String, Option<u32>>,
     /// The account `core`.
     pub core: Option<User>,
-    /// What is booted.
     pub boot: Boot,
 }
 
-/// What stands at a path.
+/// The entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// Nothing.
-    Nothing,
-    /// A file.
+pub enum ObservedEntry {
+    Absent,
     File {
-        /// Its length in bytes.
+        /// In bytes.
         size: u64,
-        /// Whether it has the content that the new configuration wants there.
-        is_as_wanted: bool,
-        /// Its permissions.
+        /// Whether it has the content of the new configuration.
+        has_target_content: bool,
         mode: u32,
-        /// Its owner.
         uid: u32,
-        /// Its group.
         gid: u32,
     },
-    /// A link.
     Link(String),
     /// A directory, a device, …
     Other,
 }
 
-/// What is kept of what stood somewhere before.
+/// What is kept of the file that a configuration has replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Original {
-    /// Nothing is known.
+    /// There is no record.
     Unknown,
-    /// It is kept.
+    /// A copy is kept.
     Kept,
-    /// There was none.
+    /// There was no file.
     None,
 }
 
-/// Looks at a machine.
-pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, HostError> {
+/// Reads the state of a machine.
+pub fn observe(host: &dyn Host, old: &TargetState, new: &TargetState) -> Result<Observed, HostError> {
     let core = host.user(CORE)?;
     let mut observed = Observed {
         paths: BTreeMap::new(),
@@ -89,9 +81,9 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
             Original::Unknown
         };
         observed.originals.insert(path.clone(), original);
-        // Asking costs a process: only what is about to be replaced for the first time, or given back.
-        let stands = observed.paths.get(path) != Some(&Found::Nothing);
-        let is_first = stands && !old.paths.contains_key(path) && original == Original::Unknown;
+        // The query starts a process, so it is made only for files that are to be replaced for the first time, or restored.
+        let exists = observed.paths.get(path) != Some(&ObservedEntry::Absent);
+        let is_first = exists && !old.paths.contains_key(path) && original == Original::Unknown;
         let is_given_back = !new.paths.contains_key(path) && original == Original::Kept;
         if is_first || is_given_back {
             observed.vendor.insert(path.clone(), host.vendor(path)?);
@@ -103,13 +95,13 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
         }
     }
     for wanted in new.paths.values() {
-        let Wanted::File { user, group, .. } = wanted else { continue };
-        if let Who::Name(name) = user
+        let TargetEntry::File { user, group, .. } = wanted else { continue };
+        if let AccountRef::Name(name) = user
             && !observed.users.contains_key(name)
         {
             observed.users.insert(name.clone(), host.user(name)?.map(|user| user.uid));
         }
-        if let Who::Name(name) = group
+        if let AccountRef::Name(name) = group
             && !observed.groups.contains_key(name)
         {
             observed.groups.insert(name.clone(), host.group(name)?);
@@ -118,40 +110,47 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
     Ok(observed)
 }
 
-/// What stands at a path. A file of another length than the one that is wanted is not read: somebody may let it grow without
-/// end.
-fn found(host: &dyn Host, path: &str, wanted: Option<&Wanted>) -> Result<Found, HostError> {
+/// The entry at a path. A file whose length differs from the wanted one is not read, since it may be arbitrarily long.
+fn found(host: &dyn Host, path: &str, wanted: Option<&TargetEntry>) -> Result<ObservedEntry, HostError> {
     Ok(match host.entry(path)? {
-        None => Found::Nothing,
-        Some(Entry { kind: Kind::File, mode, uid, gid, size }) => {
-            let is_as_wanted = match wanted {
-                Some(Wanted::File { bytes, .. }) => size == bytes.len() as u64 && host.has_content(path, bytes)?,
+        None => ObservedEntry::Absent,
+        Some(Entry { kind: EntryKind::File, mode, uid, gid, size }) => {
+            let has_target_content = match wanted {
+                Some(TargetEntry::File { bytes, .. }) => size == bytes.len() as u64 && host.has_content(path, bytes)?,
                 _ => false,
             };
-            Found::File { size, is_as_wanted, mode, uid, gid }
+            ObservedEntry::File { size, has_target_content, mode, uid, gid }
         }
-        Some(Entry { kind: Kind::Link(target), .. }) => Found::Link(target),
-        Some(_) => Found::Other,
+        Some(Entry { kind: EntryKind::Link(target), .. }) => ObservedEntry::Link(target),
+        Some(_) => ObservedEntry::Other,
     })
 }
 
 impl Observed {
-    /// The number of an owner; the name if nobody has it.
-    pub fn user_id(&self, who: &Who) -> Result<u32, String> {
+    /// The ID of an owner.
+    ///
+    /// # Errors
+    ///
+    /// If there is no account of that name.
+    pub fn user_id(&self, who: &AccountRef) -> Result<u32, String> {
         id(who, &self.users, "user")
     }
 
-    /// The number of a group; the name if nobody has it.
-    pub fn group_id(&self, who: &Who) -> Result<u32, String> {
+    /// The ID of a group.
+    ///
+    /// # Errors
+    ///
+    /// If there is no group of that name.
+    pub fn group_id(&self, who: &AccountRef) -> Result<u32, String> {
         id(who, &self.groups, "group")
     }
 }
 
-fn id(who: &Who, known: &BTreeMap<String, Option<u32>>, noun: &str) -> Result<u32, String> {
+fn id(who: &AccountRef, known: &BTreeMap<String, Option<u32>>, noun: &str) -> Result<u32, String> {
     match who {
-        Who::Id(id) => Ok(*id),
-        Who::Name(name) => known.get(name).copied().flatten().ok_or_else(|| {
-            format!("there is no {noun} {name:?} on this machine; give its id, or make the {noun} first")
+        AccountRef::Id(id) => Ok(*id),
+        AccountRef::Name(name) => known.get(name).copied().flatten().ok_or_else(|| {
+            format!("there is no {noun} {name:?} on this machine; use a numeric id, or create the {noun} first")
         }),
     }
 }

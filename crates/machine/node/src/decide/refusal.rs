@@ -1,19 +1,21 @@
-//! Refusal of configurations that a running machine cannot take over.
+//! Refusal of configurations that cannot be applied to a running machine.
 
 use seaworthy_host::Boot;
 use seaworthy_ignition::Node;
-use seaworthy_plan::disruption::reconcilable::{Side, irreconcilable, message};
+use seaworthy_plan::disruption::reconcilable::{ConfigSide, irreconcilable, message};
 
 use crate::decide::extensions;
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::failure::Failure;
 use crate::order::Order;
 
-/// Refuses what a running machine cannot take over.
-pub(crate) fn refuse(from: &Target, to: &Target, order: &Order, boot: &Boot) -> Result<(), Failure> {
+/// Refuses a configuration that cannot be applied to a running machine.
+pub(crate) fn refuse(from: &TargetState, to: &TargetState, order: &Order, boot: &Boot) -> Result<(), Failure> {
     let trees = [from, to].map(|target| target.spec.config.as_ref().map(Node::from_json));
-    let side =
-        |at: usize, target: &Target| Side { config: trees[at].as_ref(), is_fips: target.spec.fips.unwrap_or_default() };
+    let side = |at: usize, target: &TargetState| ConfigSide {
+        config: trees[at].as_ref(),
+        is_fips: target.spec.fips.unwrap_or_default(),
+    };
     let found = irreconcilable(side(0, from), side(1, to), &order.allowed, &[]);
     if !found.is_empty() {
         return Err(Failure::unreconcilable(message(&from.name, &found)));

@@ -1,108 +1,82 @@
-//! What is to be done to a machine so that it is what a configuration wants. Pure: a list of steps, and nothing left to choose.
+//! Steps of an update: the changes from one configuration of a machine to another. Pure: a list, with no decisions left.
 //!
 //! Differs: only what differs on the machine is written, because upstream's rewriting of every file wears disks out and wakes
-//! everybody who watches them.
+//! every program that watches them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use seaworthy_host::{BootChange, Driver, Kernel, UnitState, Vendor};
+use seaworthy_host::{BootChange, BootDriver, Kernel, UnitState, Vendor};
 use seaworthy_ignition::unit_path;
 use serde::Serialize;
 
-use crate::decide::booted::needs_packages;
-use crate::decide::observed::{Found, Observed, Original};
-use crate::decide::target::{CORE, Core, Target, TargetError, Wanted};
+use crate::decide::boot_state::needs_packages;
+use crate::decide::observed::{Observed, ObservedEntry, Original};
+use crate::decide::target::{CORE, CoreUser, TargetEntry, TargetError, TargetState};
 use crate::decide::{extensions, kernel_arguments};
 use crate::paths;
 
-/// One thing that is done to the machine. Each can be done twice with the same result.
+/// One change of the machine. Each can be done twice with the same result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
-    /// What stands there is kept for the day when no configuration has it any more.
+    /// Keep the present file for the time when no configuration has it any more.
     KeepOriginal {
-        /// The path.
         path: String,
-        /// Whether something else takes its place; what stays is copied, since it may be changed where it stands.
+        /// Whether another file replaces it; one that stays is copied, since it may be changed in place.
         is_replaced: bool,
     },
-    /// It is noted that nothing of anybody else stood there.
+    /// Record that there was no file before the first configuration.
     NoteNoOriginal {
-        /// The path.
         path: String,
     },
-    /// Units are no longer started at boot.
     Disable {
-        /// The units.
         units: Vec<String>,
     },
-    /// Units are started at boot or not, as the vendor wants it. Systemd's refusal is no failure.
+    /// Enable or disable units by the vendor's presets. Systemd's refusal is no failure.
     Preset {
-        /// The units.
         units: Vec<String>,
     },
-    /// Units are started at boot.
     Enable {
-        /// The units.
         units: Vec<String>,
     },
-    /// A directory is made.
     Directory {
-        /// The path.
         path: String,
-        /// Its permissions.
         mode: u32,
-        /// Its owner.
         uid: u32,
-        /// Its group.
         gid: u32,
     },
-    /// A file is written.
     Write {
-        /// The path.
         path: String,
-        /// The content.
         #[serde(skip)]
         bytes: Arc<[u8]>,
-        /// Its permissions.
         mode: u32,
-        /// Its owner.
         uid: u32,
-        /// Its group.
         gid: u32,
     },
-    /// A link is made.
     Link {
-        /// The path.
         path: String,
-        /// Where it points.
         target: String,
     },
-    /// A file or link is removed.
+    /// Remove a file or link.
     Remove {
-        /// The path.
         path: String,
     },
-    /// What stood there before the first configuration did is put back.
+    /// Restore the file that was there before the first configuration.
     RestoreOriginal {
-        /// The path.
         path: String,
     },
-    /// What was kept or noted of an original is forgotten.
+    /// Delete the copy or the record of an original.
     ForgetOriginal {
-        /// The path.
         path: String,
     },
-    /// The password of an account is set.
+    /// Set the password of an account.
     Password {
-        /// The account.
         user: String,
-        /// The hash.
         #[serde(skip)]
         hash: String,
     },
-    /// The next boot is prepared.
+    /// Stage a change of the next boot.
     Boot(BootChange),
 }
 
@@ -121,7 +95,7 @@ impl Step {
         }
     }
 
-    /// The units whose start at boot it changes.
+    /// The units that it enables or disables.
     pub fn units(&self) -> &[String] {
         match self {
             Step::Disable { units } | Step::Preset { units } | Step::Enable { units } => units,
@@ -130,9 +104,9 @@ impl Step {
     }
 }
 
-/// What is to be done so that a machine in one configuration is in another.
-pub fn steps(old: &Target, new: &Target, observed: &Observed) -> Result<Vec<Step>, TargetError> {
-    let mut plan = Plan { old, new, observed, before: Vec::new(), writes: Vec::new(), after: Vec::new() };
+/// The steps from one configuration of a machine to another.
+pub fn steps(old: &TargetState, new: &TargetState, observed: &Observed) -> Result<Vec<Step>, TargetError> {
+    let mut plan = StepPlan { old, new, observed, before: Vec::new(), writes: Vec::new(), after: Vec::new() };
     plan.paths()?;
     plan.stale();
     plan.units();
@@ -147,18 +121,18 @@ pub fn steps(old: &Target, new: &Target, observed: &Observed) -> Result<Vec<Step
     Ok(steps)
 }
 
-struct Plan<'a> {
-    old: &'a Target,
-    new: &'a Target,
+struct StepPlan<'a> {
+    old: &'a TargetState,
+    new: &'a TargetState,
     observed: &'a Observed,
     before: Vec<Step>,
     writes: Vec<Step>,
     after: Vec<Step>,
 }
 
-impl Plan<'_> {
-    fn found(&self, path: &str) -> &Found {
-        self.observed.paths.get(path).unwrap_or(&Found::Nothing)
+impl StepPlan<'_> {
+    fn found(&self, path: &str) -> &ObservedEntry {
+        self.observed.paths.get(path).unwrap_or(&ObservedEntry::Absent)
     }
 
     fn original(&self, path: &str) -> Original {
@@ -167,16 +141,16 @@ impl Plan<'_> {
 
     fn paths(&mut self) -> Result<(), TargetError> {
         for (path, wanted) in &self.new.paths {
-            // Upstream's renewal of certificates goes around configurations; what it wrote is newer.
-            if paths::is_written_elsewhere(path) && *self.found(path) != Found::Nothing {
+            // Upstream renews certificates outside of configurations, so the present file is newer.
+            if paths::is_written_elsewhere(path) && *self.found(path) != ObservedEntry::Absent {
                 continue;
             }
             let step = match wanted {
-                Wanted::File { bytes, mode, user, group } => {
+                TargetEntry::File { bytes, mode, user, group } => {
                     let wrong = |why| TargetError::File { name: self.new.name.clone(), path: path.clone(), why };
                     let uid = self.observed.user_id(user).map_err(wrong)?;
                     let gid = self.observed.group_id(group).map_err(wrong)?;
-                    let is_there = matches!(self.found(path), Found::File { is_as_wanted: true, mode: m, uid: u, gid: g, .. }
+                    let is_there = matches!(self.found(path), ObservedEntry::File { has_target_content: true, mode: m, uid: u, gid: g, .. }
                         if m == mode && *u == uid && *g == gid);
                     (!is_there).then(|| Step::Write {
                         path: path.clone(),
@@ -186,11 +160,13 @@ impl Plan<'_> {
                         gid,
                     })
                 }
-                Wanted::Link(target) => (*self.found(path) != Found::Link(target.clone()))
+                TargetEntry::Link(target) => (*self.found(path) != ObservedEntry::Link(target.clone()))
                     .then(|| Step::Link { path: path.clone(), target: target.clone() }),
-                Wanted::Nothing => (*self.found(path) != Found::Nothing).then(|| Step::Remove { path: path.clone() }),
+                TargetEntry::Absent => {
+                    (*self.found(path) != ObservedEntry::Absent).then(|| Step::Remove { path: path.clone() })
+                }
             };
-            // Whether it is replaced or happens to be right already: from now on it is ours, and what it was is kept.
+            // From now on the path belongs to the configuration, even if the file is right already; the original is kept.
             if !self.old.paths.contains_key(path) && self.original(path) == Original::Unknown {
                 self.keep(path, step.is_some());
             }
@@ -199,12 +175,12 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Differs: on a machine that has no packages to ask, what stood there is kept, because upstream loses it.
+    /// Differs: on a machine without a package database the file is kept, because upstream loses it.
     fn keep(&mut self, path: &str, is_replaced: bool) {
         let vendor = self.observed.vendor.get(path).copied().unwrap_or(Vendor::Unknown);
         let is_kept = match self.found(path) {
-            Found::Nothing | Found::Other => false,
-            Found::File { .. } | Found::Link(_) => vendor != Vendor::Foreign,
+            ObservedEntry::Absent | ObservedEntry::Other => false,
+            ObservedEntry::File { .. } | ObservedEntry::Link(_) => vendor != Vendor::Foreign,
         };
         let path = path.to_owned();
         self.before.push(if is_kept {
@@ -214,7 +190,7 @@ impl Plan<'_> {
         });
     }
 
-    /// What only the old configuration has.
+    /// Entries that only the old configuration has.
     fn stale(&mut self) {
         for path in self.old.paths.keys().filter(|path| !self.new.paths.contains_key(*path)) {
             if paths::is_never_removed(path) {
@@ -223,7 +199,7 @@ impl Plan<'_> {
             let vendor = self.observed.vendor.get(path).copied().unwrap_or(Vendor::Unknown);
             let step = match self.original(path) {
                 Original::Kept if vendor != Vendor::Foreign => Some(Step::RestoreOriginal { path: path.clone() }),
-                _ => (*self.found(path) != Found::Nothing).then(|| Step::Remove { path: path.clone() }),
+                _ => (*self.found(path) != ObservedEntry::Absent).then(|| Step::Remove { path: path.clone() }),
             };
             self.writes.extend(step);
             if self.original(path) != Original::Unknown {
@@ -231,7 +207,7 @@ impl Plan<'_> {
             }
         }
         for (path, target) in self.old.links.iter().filter(|(path, _)| !self.new.links.contains_key(*path)) {
-            if !self.new.paths.contains_key(path) && *self.found(path) == Found::Link(target.clone()) {
+            if !self.new.paths.contains_key(path) && *self.found(path) == ObservedEntry::Link(target.clone()) {
                 self.writes.push(Step::Remove { path: path.clone() });
             }
         }
@@ -269,7 +245,7 @@ impl Plan<'_> {
             let is_file_kept = self.original(&unit_path(name)) == Original::Kept;
             let is_enabled = matches!(state(name), UnitState::Enabled | UnitState::EnabledRuntime);
             let is_ours = unit.has_contents && !unit.is_masked;
-            // Differs: a unit whose file goes is disabled, because a preset may enable it and leave a link to nothing.
+            // Differs: a unit whose file is removed is disabled, because a preset may enable it and leave a dangling link.
             if is_ours && is_enabled {
                 disable_first.push(name.clone());
             }
@@ -297,10 +273,10 @@ impl Plan<'_> {
             return;
         }
         let Some(user) = &self.observed.core else { return };
-        let none = Core::default();
+        let none = CoreUser::default();
         let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
         if old.keys != new.keys {
-            // Differs: a folder of somebody else is given to the account, because upstream's removal loses what is in it.
+            // Differs: a folder of another owner is given to the account, because upstream's removal loses its contents.
             let ssh = format!("{}/.ssh", user.home.trim_end_matches('/'));
             let keys = format!("{ssh}/authorized_keys.d");
             for path in [&ssh, &keys] {
@@ -318,7 +294,7 @@ impl Plan<'_> {
                 gid: user.gid,
             });
         }
-        // Differs: an account without a password is locked, because upstream leaves one that disappears open to everybody.
+        // Differs: an account without a password is locked, because upstream leaves the account open if the password is removed.
         let hash = new.password.clone().unwrap_or_else(|| "*".to_owned());
         if old.password != new.password && user.password != hash {
             self.after.push(Step::Password { user: CORE.to_owned(), hash });
@@ -326,8 +302,8 @@ impl Plan<'_> {
     }
 }
 
-/// What the next boot needs that this one has not.
-fn boot_change(old: &Target, new: &Target, observed: &Observed) -> BootChange {
+/// The change from the present boot to the next one.
+fn boot_change(old: &TargetState, new: &TargetState, observed: &Observed) -> BootChange {
     let boot = &observed.boot;
     let image = new.image();
     let (delete, mut append) = kernel_arguments::change(&old.arguments, &new.arguments);
@@ -341,9 +317,9 @@ fn boot_change(old: &Target, new: &Target, observed: &Observed) -> BootChange {
         if has_all { (Vec::new(), Vec::new()) } else { extensions::change(&new.extensions, &boot.packages) };
     let image =
         (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image)).then(|| image.to_owned());
-    // Another kernel is put into one image; into the next it is put anew.
-    let is_kernel_anew = image.is_some() && new.kernel != Kernel::Default && boot.driver == Driver::RpmOstree;
-    let kernel = (old.kernel != new.kernel || is_kernel_anew).then_some((old.kernel, new.kernel));
+    // Another kernel is installed into one image; the next image needs it installed again.
+    let reinstalls_kernel = image.is_some() && new.kernel != Kernel::Default && boot.driver == BootDriver::RpmOstree;
+    let kernel = (old.kernel != new.kernel || reinstalls_kernel).then_some((old.kernel, new.kernel));
     let mut change = BootChange { image, delete, append, kernel, install, uninstall, extensions_image: None };
     let has_packages = [old, new].iter().any(|it| !it.extensions.is_empty() || it.kernel != Kernel::Default);
     if has_packages && needs_packages(&change) {

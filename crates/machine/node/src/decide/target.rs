@@ -1,4 +1,4 @@
-//! What a configuration wants of a machine: every file with its bytes, every unit, and what the next boot has.
+//! Target state: the state of a machine that a MachineConfig describes, with every file's bytes, every unit, and the boot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,128 +11,94 @@ use serde_json::Value;
 
 use crate::decide::kernel_arguments;
 
-/// More than a configuration can hold, packed or not.
-const LARGEST_FILE: u64 = 256 * 1024 * 1024;
+/// More than a configuration can hold, compressed or not.
+const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 const DEFAULT_MODE: u32 = 0o644;
 /// The account whose keys and password a configuration sets.
 pub const CORE: &str = "core";
 
-/// What a configuration wants of a machine.
+/// The state of a machine that a configuration describes.
 #[derive(Clone, Debug)]
-pub struct Target {
-    /// Its name.
+pub struct TargetState {
+    /// The name of the configuration.
     pub name: String,
-    /// The configuration itself.
     pub spec: MachineConfigSpec,
-    /// The image that was built for it; it goes before the configuration's own.
+    /// The image that was built for it; it takes precedence over the configuration's own.
     pub built_image: Option<String>,
-    /// What stands at every path: files, units, drop-ins.
-    pub paths: BTreeMap<String, Wanted>,
+    /// Files, units and drop-ins.
+    pub paths: BTreeMap<String, TargetEntry>,
     /// Links of the configuration. Running machines only ever remove them.
     pub links: BTreeMap<String, String>,
-    /// Units by name.
-    pub units: BTreeMap<String, Unit>,
-    /// The account `core`, if the configuration speaks of it.
-    pub core: Option<Core>,
+    pub units: BTreeMap<String, TargetUnit>,
+    /// The account `core`, if the configuration mentions it.
+    pub core: Option<CoreUser>,
     /// Kernel arguments, one by one.
     pub arguments: Vec<String>,
-    /// The kernel.
     pub kernel: Kernel,
-    /// Features that are added to the operating system.
     pub extensions: Vec<String>,
 }
 
-/// What should stand at a path.
+/// The entry that a configuration wants at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// A file.
-    File {
-        /// Its content.
-        bytes: Arc<[u8]>,
-        /// Its permissions.
-        mode: u32,
-        /// Its owner.
-        user: Who,
-        /// Its group.
-        group: Who,
-    },
-    /// A link.
+pub enum TargetEntry {
+    File { bytes: Arc<[u8]>, mode: u32, user: AccountRef, group: AccountRef },
     Link(String),
-    /// Nothing.
-    Nothing,
+    Absent,
 }
 
-/// An account or a group.
+/// A user or a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
-    /// By number.
+pub enum AccountRef {
     Id(u32),
-    /// By name.
     Name(String),
 }
 
-/// A unit.
+/// A unit of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unit {
-    /// Whether there is content for its own file.
+pub struct TargetUnit {
+    /// Whether the configuration has the contents of the unit file.
     pub has_contents: bool,
-    /// Whether it must not be started.
     pub is_masked: bool,
-    /// Whether it is started at boot.
+    /// `None` leaves it to the vendor's presets.
     pub is_enabled: Option<bool>,
 }
 
 /// The account `core`.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Core {
-    /// Keys that let somebody in.
+pub struct CoreUser {
+    /// Authorized SSH keys.
     pub keys: Vec<String>,
     /// The hash of the password.
     pub password: Option<String>,
 }
 
-impl std::fmt::Debug for Core {
+impl std::fmt::Debug for CoreUser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A hash is a secret.
         f.debug_struct("Core").field("keys", &self.keys).finish_non_exhaustive()
     }
 }
 
-/// Why a configuration cannot be used at all.
+/// A configuration that cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The Ignition config is not valid.
     #[error("MachineConfig {name}: its Ignition config is not valid: {problems}")]
     Invalid {
-        /// The configuration.
         name: String,
-        /// What is wrong, each with its place.
+        /// Each with its path in the config.
         problems: String,
     },
-    /// A file cannot be written.
+    /// A file that cannot be written.
     #[error("MachineConfig {name}: file {path}: {why}")]
-    File {
-        /// The configuration.
-        name: String,
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The text on the disk is not a configuration.
+    File { name: String, path: String, why: String },
+    /// A file on the disk that is not a MachineConfig.
     #[error("{path} is not a MachineConfig: {why}")]
-    Unreadable {
-        /// Where it stands.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Unreadable { path: String, why: String },
 }
 
-impl Target {
-    /// Reads a configuration.
+impl TargetState {
     pub fn parse(name: &str, spec: &MachineConfigSpec, built_image: Option<&str>) -> Result<Self, TargetError> {
-        let mut target = Target {
+        let mut target = TargetState {
             name: name.to_owned(),
             spec: spec.clone(),
             built_image: built_image.filter(|image| !image.is_empty()).map(str::to_owned),
@@ -203,7 +169,7 @@ impl Target {
         if !file.list_of("append").is_empty() {
             return Err(wrong("a running machine cannot append to a file; write its whole content".to_owned()));
         }
-        let bytes: Arc<[u8]> = match body_of(file, LARGEST_FILE) {
+        let bytes: Arc<[u8]> = match body_of(file, MAX_FILE_BYTES) {
             Ok(bytes) => bytes.as_ref().into(),
             Err(BodyError::NoSource) => Arc::new([]),
             Err(error) => return Err(wrong(error.to_string())),
@@ -219,9 +185,9 @@ impl Target {
             let node = file.get(key);
             let name = node.and_then(|node| node.str_of("name")).filter(|name| !name.is_empty());
             let id = node.and_then(|node| node.int_of("id")).and_then(|id| u32::try_from(id).ok());
-            name.map(|name| Who::Name(name.to_owned())).unwrap_or(Who::Id(id.unwrap_or(0)))
+            name.map(|name| AccountRef::Name(name.to_owned())).unwrap_or(AccountRef::Id(id.unwrap_or(0)))
         };
-        let wanted = Wanted::File { bytes, mode, user: who("user"), group: who("group") };
+        let wanted = TargetEntry::File { bytes, mode, user: who("user"), group: who("group") };
         self.paths.insert(path.to_owned(), wanted);
         Ok(())
     }
@@ -229,11 +195,11 @@ impl Target {
     fn unit(&mut self, unit: &Node<'_>) -> Result<(), TargetError> {
         let name = unit.text_of("name");
         let path = unit_path(name);
-        let text = |text: &str| Wanted::File {
+        let text = |text: &str| TargetEntry::File {
             bytes: text.as_bytes().into(),
             mode: DEFAULT_MODE,
-            user: Who::Id(0),
-            group: Who::Id(0),
+            user: AccountRef::Id(0),
+            group: AccountRef::Id(0),
         };
         let wrong = |path: &str, why: String| TargetError::File { name: self.name.clone(), path: path.to_owned(), why };
         checked(&path).map_err(|error| wrong(&path, error.to_string()))?;
@@ -241,20 +207,20 @@ impl Target {
             let path = dropin_path(name, dropin.text_of("name"));
             checked(&path).map_err(|error| wrong(&path, error.to_string()))?;
             let contents = dropin.text_of("contents");
-            self.paths.insert(path, if contents.is_empty() { Wanted::Nothing } else { text(contents) });
+            self.paths.insert(path, if contents.is_empty() { TargetEntry::Absent } else { text(contents) });
         }
         let contents = unit.text_of("contents");
         let mask = unit.bool_of("mask");
         let wanted = match (mask, contents) {
-            (Some(true), _) => Some(Wanted::Link("/dev/null".to_owned())),
-            (Some(false), "") => Some(Wanted::Nothing),
+            (Some(true), _) => Some(TargetEntry::Link("/dev/null".to_owned())),
+            (Some(false), "") => Some(TargetEntry::Absent),
             (_, "") => None,
             (_, contents) => Some(text(contents)),
         };
         if let Some(wanted) = wanted {
             self.paths.insert(path, wanted);
         }
-        let known = Unit {
+        let known = TargetUnit {
             has_contents: !contents.is_empty(),
             is_masked: mask == Some(true),
             is_enabled: unit.bool_of("enabled"),

@@ -1,36 +1,35 @@
-//! How a machine differs from its configuration, line by line.
+//! Differences between a machine and its configuration, line by line.
 //!
-//! There may be secrets in it: it is for whoever may read the machine's files and asks for it there, never for a log, a status
-//! or an annotation.
+//! They may contain secrets: they are only for a user who may read the machine's files, never for a log, a status or an
+//! annotation.
 
 use std::fmt;
 use std::time::Duration;
 
-use seaworthy_host::{Entry, Host, HostError, Kind};
+use seaworthy_host::{Entry, EntryKind, Host, HostError};
 use similar::{Algorithm, TextDiff};
 
-use super::validate::{Aspect, Finding, validate};
-use crate::decide::target::{Target, Wanted};
+use super::validate::{Aspect, Mismatch, validate};
+use crate::decide::target::{TargetEntry, TargetState};
 
 /// Larger files are not compared line by line.
-const LARGEST: u64 = 1024 * 1024;
-/// More lines of one file are of no use to anybody.
-const LINES: usize = 500;
-/// A comparison that takes longer is finished coarsely.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_COMPARED_BYTES: u64 = 1024 * 1024;
+/// Lines that are shown of one file.
+const MAX_LINES: usize = 500;
+/// A comparison that takes longer is completed with a coarser result.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A respect in which a machine differs from its configuration, and how.
+/// A mismatch with the lines that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs.
-    pub finding: Finding,
-    /// The lines that differ, as a unified diff from what is wanted to what is there.
+    pub mismatch: Mismatch,
+    /// The lines that differ, as a unified diff from the configuration to the machine.
     pub lines: Option<String>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.finding)?;
+        writeln!(f, "{}", self.mismatch)?;
         f.write_str(self.lines.as_deref().unwrap_or_default())
     }
 }
@@ -39,37 +38,36 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 ///
-/// If the machine cannot be looked at.
-pub fn differences(host: &dyn Host, target: &Target) -> Result<Vec<Difference>, HostError> {
-    let with_lines = |finding: Finding| {
-        let lines = if finding.aspect == Aspect::Content { lines(host, target, &finding.subject)? } else { None };
-        Ok(Difference { finding, lines })
+/// If the machine's state cannot be read.
+pub fn differences(host: &dyn Host, target: &TargetState) -> Result<Vec<Difference>, HostError> {
+    let with_lines = |mismatch: Mismatch| {
+        let lines = if mismatch.aspect == Aspect::Content { lines(host, target, &mismatch.subject)? } else { None };
+        Ok(Difference { mismatch, lines })
     };
     validate(host, target)?.into_iter().map(with_lines).collect()
 }
 
-fn lines(host: &dyn Host, target: &Target, path: &str) -> Result<Option<String>, HostError> {
-    let Some(Wanted::File { bytes: wanted, .. }) = target.paths.get(path) else { return Ok(None) };
+fn lines(host: &dyn Host, target: &TargetState, path: &str) -> Result<Option<String>, HostError> {
+    let Some(TargetEntry::File { bytes: wanted, .. }) = target.paths.get(path) else { return Ok(None) };
     let size = match host.entry(path)? {
-        Some(Entry { kind: Kind::File, size, .. }) => size,
+        Some(Entry { kind: EntryKind::File, size, .. }) => size,
         _ => return Ok(None),
     };
     let not_shown = || Ok(Some("(not shown: it is not text, or too long)\n".to_owned()));
-    // What somebody lets grow is not read.
-    if size > LARGEST || wanted.len() as u64 > LARGEST {
+    if size > MAX_COMPARED_BYTES || wanted.len() as u64 > MAX_COMPARED_BYTES {
         return not_shown();
     }
-    let there = host.read(path)?.unwrap_or_default();
-    let (Ok(wanted), Ok(there)) = (std::str::from_utf8(wanted), std::str::from_utf8(&there)) else {
+    let found = host.read(path)?.unwrap_or_default();
+    let (Ok(wanted), Ok(found)) = (std::str::from_utf8(wanted), std::str::from_utf8(&found)) else {
         return not_shown();
     };
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_lines(wanted, there);
+    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(DIFF_TIMEOUT).diff_lines(wanted, found);
     let text = diff.unified_diff().header(&format!("{path} in {}", target.name), path).to_string();
-    let rest = text.lines().count().saturating_sub(LINES);
+    let rest = text.lines().count().saturating_sub(MAX_LINES);
     if rest == 0 {
         return Ok(Some(text));
     }
-    let shown: Vec<&str> = text.lines().take(LINES).collect();
+    let shown: Vec<&str> = text.lines().take(MAX_LINES).collect();
     Ok(Some(format!("{}\n({rest} more lines)\n", shown.join("\n"))))
 }
 
@@ -82,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    fn target() -> Target {
+    fn target() -> TargetState {
         let many = (0..2000).fold(String::new(), |mut text, n| {
             let _ = writeln!(text, "{n}");
             text
@@ -91,15 +89,15 @@ mod tests {
         let spec = json!({"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": [
             file("/etc/a", "one\ntwo\n"), file("/etc/binary", "x"), file("/etc/many", &many), file("/etc/mode", "m"),
         ]}}});
-        Target::parse("rendered", &serde_json::from_value(spec).unwrap(), None).unwrap()
+        TargetState::parse("rendered", &serde_json::from_value(spec).unwrap(), None).unwrap()
     }
 
     #[test]
     fn a_difference_is_shown_by_lines_with_bounds_and_what_is_right_is_not_mentioned() {
         let (host, target) = (FakeHost::new("m"), target());
         for (path, wanted) in &target.paths {
-            if let Wanted::File { bytes, mode, .. } = wanted {
-                host.put_of(path, bytes, Attributes::of_root(*mode));
+            if let TargetEntry::File { bytes, mode, .. } = wanted {
+                host.put_owned(path, bytes, Attributes::of_root(*mode));
             }
         }
         assert_eq!(differences(&host, &target).unwrap(), []);
@@ -116,7 +114,7 @@ mod tests {
             text[0]
         );
         assert!(text[1].contains("/etc/binary") && text[1].contains("not shown"), "{}", text[1]);
-        assert!(text[2].lines().count() < LINES + 5 && text[2].contains("more lines"), "{}", text[2]);
+        assert!(text[2].lines().count() < MAX_LINES + 5 && text[2].contains("more lines"), "{}", text[2]);
         assert!(text[3].contains("/etc/mode") && text[3].contains("644") && !text[3].contains("+++"), "{}", text[3]);
     }
 }

@@ -1,8 +1,8 @@
 //! File watch: notices changes of files of the configuration that the machine is in.
 
-use seaworthy_host::{Changed, Host, HostError, Watch};
+use seaworthy_host::{ChangeCallback, Host, HostError, Watch};
 
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::paths;
 
 /// The watch over the files of one configuration, while it runs.
@@ -13,7 +13,7 @@ pub struct FileWatch {
 
 impl FileWatch {
     /// Watches the files of a configuration; returns whether that is a new watch.
-    pub fn start(&mut self, host: &dyn Host, target: &Target, changed: Changed) -> Result<bool, HostError> {
+    pub fn start(&mut self, host: &dyn Host, target: &TargetState, changed: ChangeCallback) -> Result<bool, HostError> {
         let paths: Vec<String> = target.paths.keys().filter(|path| !paths::is_unchecked(path)).cloned().collect();
         if self.running.as_ref().is_some_and(|(known, _)| *known == paths) {
             return Ok(false);

@@ -12,18 +12,18 @@ use seaworthy_host::Host;
 
 use crate::clock::Clock;
 use crate::decide::observed::{Observed, observe};
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::failure::Failure;
 use crate::order::Order;
 use crate::update::pending_reboot::PendingReboot;
 use crate::update::{UpdateInProgress, current_config};
 use repair::Repairs;
 
-/// What differs, or why that is not known. Not by how much: a file that grows has been seen.
-type Seen = Result<Vec<(String, validate::Aspect)>, String>;
+/// The differences, or the error of the comparison. Without sizes, so that a growing file is no new result.
+type ComparisonResult = Result<Vec<(String, validate::Aspect)>, String>;
 
-fn seen(findings: &[validate::Finding]) -> Seen {
-    Ok(findings.iter().map(|finding| (finding.subject.clone(), finding.aspect)).collect())
+fn result_of(mismatches: &[validate::Mismatch]) -> ComparisonResult {
+    Ok(mismatches.iter().map(|mismatch| (mismatch.subject.clone(), mismatch.aspect)).collect())
 }
 
 /// Comparison of the machine with its configuration, with what the last one found and which repairs were made.
@@ -31,7 +31,7 @@ pub(crate) struct DriftMonitor {
     clock: Clock,
     is_repairing: bool,
     repairs: Repairs,
-    last: Option<Seen>,
+    last: Option<ComparisonResult>,
     /// Repairs that no report has named yet.
     notes: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl DriftMonitor {
         self.clock = clock;
     }
 
-    /// A new attempt begins: what the last comparison found no longer counts.
+    /// A new attempt begins: the last comparison no longer counts.
     pub(crate) fn forget_last(&mut self) {
         self.last = None;
     }
@@ -55,75 +55,75 @@ impl DriftMonitor {
         std::mem::take(&mut self.notes)
     }
 
-    /// Whether the machine is what it was at the last comparison, be that right or wrong.
-    pub(crate) fn is_as_seen(&mut self, host: &dyn Host) -> bool {
-        let look = || -> Result<Seen, Failure> {
-            let Some(target) = current_config::load(host)? else { return Ok(seen(&[])) };
-            Ok(seen(&validate::validate(host, &target)?))
+    /// Whether a comparison now has the result of the last one.
+    pub(crate) fn is_unchanged(&mut self, host: &dyn Host) -> bool {
+        let compare = || -> Result<ComparisonResult, Failure> {
+            let Some(target) = current_config::load(host)? else { return Ok(result_of(&[])) };
+            Ok(result_of(&validate::validate(host, &target)?))
         };
-        let now = look().unwrap_or_else(|failure| Err(failure.reason));
-        // Without a last comparison nothing is new: an attempt that has not got that far is retried anyway.
+        let now = compare().unwrap_or_else(|failure| Err(failure.reason));
+        // Without a last comparison nothing is new: an attempt that failed before it is retried anyway.
         self.last.get_or_insert_with(|| now.clone()) == &now
     }
 
     /// Compares the machine with the disk's configuration, and repairs or reports what differs.
     ///
-    /// `ends_mismatch`: the machine has booted something else, and the order leads out of that.
+    /// `ends_mismatch`: the machine has a boot mismatch, which the order ends.
     pub(crate) fn check(
         &mut self,
         host: &dyn Host,
         reboot: &mut PendingReboot,
-        disk: &Target,
+        disk: &TargetState,
         order: &Order,
-        is_there: bool,
+        is_current: bool,
         ends_mismatch: bool,
     ) -> Result<(), Failure> {
         let observed = observe(host, disk, disk)?;
-        let mut findings = validate::compare(disk, &observed);
-        self.last = Some(seen(&findings));
+        let mut mismatches = validate::compare(disk, &observed);
+        self.last = Some(result_of(&mismatches));
         if ends_mismatch {
-            // Differs: a boot mismatch is known, and no reason to refuse another order or a boot into this one, because either
+            // Differs: a boot mismatch is no reason to refuse another order or a boot into this configuration, because either
             // ends it.
-            findings.retain(|finding| finding.aspect != validate::Aspect::Boot);
+            mismatches.retain(|mismatch| mismatch.aspect != validate::Aspect::Boot);
         }
-        if findings.is_empty() {
+        if mismatches.is_empty() {
             return Ok(());
         }
-        // A machine that is on its way elsewhere is not repaired.
-        let why_not = if self.is_repairing && (is_there || !ends_mismatch) {
-            match self.repair(host, reboot, disk, order, &findings, &observed) {
+        // A machine that is about to get another configuration is not repaired.
+        let why_not = if self.is_repairing && (is_current || !ends_mismatch) {
+            match self.repair(host, reboot, disk, order, &mismatches, &observed) {
                 Ok(repaired) => {
-                    self.last = Some(seen(&[]));
+                    self.last = Some(result_of(&[]));
                     let all: Vec<String> = repaired.into_iter().collect();
-                    self.notes.push(format!("what differed from {} was put right: {}", disk.name, all.join(", ")));
+                    self.notes.push(format!("repaired differences from {}: {}", disk.name, all.join(", ")));
                     return Ok(());
                 }
-                Err(why) => format!("it is not put right: {why}"),
+                Err(why) => format!("not repaired: {why}"),
             }
         } else {
             "seaworthy daemon --diff on the machine shows how it differs".to_owned()
         };
-        let event = if is_there { "ConfigDriftDetected" } else { "PreflightConfigDriftCheckFailed" };
-        Err(Failure { event, ..Failure::degraded(format!("{}; {why_not}", validate::message(disk, &findings))) })
+        let event = if is_current { "ConfigDriftDetected" } else { "PreflightConfigDriftCheckFailed" };
+        Err(Failure { event, ..Failure::degraded(format!("{}; {why_not}", validate::message(disk, &mismatches))) })
     }
 
-    /// Repairs what was found; the reason if it is left as it is.
+    /// Repairs the differences and returns their subjects; an error is the reason that they are left as they are.
     fn repair(
         &mut self,
         host: &dyn Host,
         reboot: &mut PendingReboot,
-        disk: &Target,
+        disk: &TargetState,
         order: &Order,
-        findings: &[validate::Finding],
+        mismatches: &[validate::Mismatch],
         observed: &Observed,
     ) -> Result<BTreeSet<String>, String> {
         let now = (self.clock)();
-        let (subjects, disruption) = self.repairs.plan(host, disk, order, findings, observed, now)?;
+        let (subjects, disruption) = self.repairs.plan(host, disk, order, mismatches, observed, now)?;
         let result = UpdateInProgress::carry_out(host, reboot, disk, disk, observed, Some(&disruption));
         let failure = result.err().map(|failure| failure.reason);
         // A failure that has disturbed no service is retried like every other.
         if failure.is_none() || !disruption.actions.is_empty() {
-            self.repairs.note(&subjects, now, failure.as_deref());
+            self.repairs.record(&subjects, now, failure.as_deref());
         }
         match failure {
             Some(failure) => Err(failure),

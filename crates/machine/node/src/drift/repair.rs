@@ -1,9 +1,9 @@
-//! Putting right what somebody has changed on the machine, where its owner wants that.
+//! Repair of drift, if it is enabled: an update from the state of the machine to its configuration.
 //!
-//! - It is an update from what is there to what should be there: what it needs is decided once for everything that differs, by
-//!   the function that decides about orders, and it is journalled like an order.
-//! - Whatever needs more than telling services is left to people: nobody has ordered a drain or a reboot.
-//! - Somebody who keeps changing a file is not fought with for ever.
+//! - Its disruption is decided once for everything that differs, by the function that decides about orders, and it is journalled
+//!   like an order.
+//! - A repair that needs a drain or a reboot is left to the administrator, since no order is behind it.
+//! - A file that keeps being changed is repaired a limited number of times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,45 +14,45 @@ use seaworthy_ignition::{data_url, dropin_path, unit_path};
 use seaworthy_plan::disruption::{Action, Cause, Disruption, least_disruption};
 use serde_json::{Map, Value, json};
 
-use super::validate::{Aspect, Finding};
-use crate::clock::Moment;
-use crate::decide::observed::{Found, Observed};
-use crate::decide::target::Target;
+use super::validate::{Aspect, Mismatch};
+use crate::clock::ClockReading;
+use crate::decide::observed::{Observed, ObservedEntry};
+use crate::decide::target::TargetState;
 use crate::order::Order;
 
-/// How often a file is put right within [`WINDOW`].
-const LIMIT: usize = 3;
-/// Larger files are not read to find out what putting them right needs.
-const LARGEST: u64 = 1024 * 1024;
-const WINDOW: Duration = Duration::from_secs(60 * 60);
+/// Repairs of a file within [`REPAIR_PERIOD`].
+const MAX_REPAIRS: usize = 3;
+/// Larger files are not read to decide the disruption of their repair.
+const MAX_READ_BYTES: u64 = 1024 * 1024;
+const REPAIR_PERIOD: Duration = Duration::from_secs(60 * 60);
 
-/// What was put right, or tried to.
+/// History of repairs.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// The configuration that it was put right for.
+    /// The configuration that they were made for.
     config: String,
-    done: BTreeMap<String, Vec<Moment>>,
-    /// What went wrong the last time.
+    done: BTreeMap<String, Vec<ClockReading>>,
+    /// Errors of the last repair.
     failures: BTreeMap<String, String>,
 }
 
 impl Repairs {
-    /// Those that have been put right too often by now.
-    fn stubborn(&mut self, config: &str, subjects: &BTreeSet<String>, now: Moment) -> Vec<String> {
+    /// The subjects that have been repaired too often by now.
+    fn over_limit(&mut self, config: &str, subjects: &BTreeSet<String>, now: ClockReading) -> Vec<String> {
         if self.config != config {
             *self = Repairs { config: config.to_owned(), ..Repairs::default() };
         }
         self.done.retain(|_, times| {
-            times.retain(|time| now.since(*time) < WINDOW);
+            times.retain(|time| now.since(*time) < REPAIR_PERIOD);
             !times.is_empty()
         });
         self.failures.retain(|subject, _| self.done.contains_key(subject));
-        let is_stubborn = |subject: &&String| self.done.get(*subject).is_some_and(|times| times.len() >= LIMIT);
-        subjects.iter().filter(is_stubborn).cloned().collect()
+        let is_over_limit = |subject: &&String| self.done.get(*subject).is_some_and(|times| times.len() >= MAX_REPAIRS);
+        subjects.iter().filter(is_over_limit).cloned().collect()
     }
 
-    /// Notes a repair that was made, or that has failed.
-    pub(super) fn note(&mut self, subjects: &BTreeSet<String>, now: Moment, failure: Option<&str>) {
+    /// Records a repair that was made, or that has failed.
+    pub(super) fn record(&mut self, subjects: &BTreeSet<String>, now: ClockReading, failure: Option<&str>) {
         for subject in subjects {
             self.done.entry(subject.clone()).or_default().push(now);
             match failure {
@@ -62,54 +62,55 @@ impl Repairs {
         }
     }
 
-    /// Why nothing more is done about these.
-    fn surrender(&self, stubborn: &[String]) -> String {
-        let all = stubborn.join(", ");
-        match stubborn.iter().find_map(|subject| self.failures.get(subject)) {
-            Some(failure) => format!("put right {LIMIT} times within an hour to no avail: {failure}"),
+    /// The reason that these are not repaired again.
+    fn limit_reason(&self, subjects: &[String]) -> String {
+        let all = subjects.join(", ");
+        match subjects.iter().find_map(|subject| self.failures.get(subject)) {
+            Some(failure) => format!("{MAX_REPAIRS} repairs within an hour have failed: {failure}"),
             None => format!(
-                "somebody keeps changing {all}: it was put right {LIMIT} times within an hour; find out who, or have it in no \
-                 MachineConfig"
+                "another process keeps changing {all}: it was repaired {MAX_REPAIRS} times within an hour; find that process, or \
+                 remove it from the MachineConfigs"
             ),
         }
     }
 
-    /// The entries to repair and what that does to the node; the reason if they are left as they are.
+    /// The entries to repair and the disruption; an error is the reason that they are left as they are.
     pub(super) fn plan(
         &mut self,
         host: &dyn Host,
-        disk: &Target,
+        disk: &TargetState,
         order: &Order,
-        findings: &[Finding],
+        mismatches: &[Mismatch],
         observed: &Observed,
-        now: Moment,
+        now: ClockReading,
     ) -> Result<(BTreeSet<String>, Disruption), String> {
-        if findings.iter().any(|finding| finding.aspect == Aspect::Boot) {
-            return Err("what is booted is put right by a reboot, which nobody has ordered".to_owned());
+        if mismatches.iter().any(|mismatch| mismatch.aspect == Aspect::Boot) {
+            return Err("a difference in the boot needs a reboot, which was not ordered".to_owned());
         }
-        let subjects: BTreeSet<String> = findings.iter().map(|finding| finding.subject.clone()).collect();
-        let stubborn = self.stubborn(&disk.name, &subjects, now);
-        if !stubborn.is_empty() {
-            return Err(self.surrender(&stubborn));
+        let subjects: BTreeSet<String> = mismatches.iter().map(|mismatch| mismatch.subject.clone()).collect();
+        let over_limit = self.over_limit(&disk.name, &subjects, now);
+        if !over_limit.is_empty() {
+            return Err(self.limit_reason(&over_limit));
         }
-        // What somebody has let grow is not read: that it is something else is enough to decide by.
-        let content = |path: &str, size: u64| match size <= LARGEST {
+        // A large file is not read: that it differs is enough for the decision.
+        let content = |path: &str, size: u64| match size <= MAX_READ_BYTES {
             true => host.read(path).ok().flatten().unwrap_or_default(),
             false => Vec::new(),
         };
         let found = as_found(&disk.spec, &subjects, observed, &content);
         let disruption = least_disruption(&found, &disk.spec, order.policies.as_deref());
-        let is_too_much = |action: &Action| *action == Action::Reboot || (*action == Action::Drain && !order.is_single);
-        if disruption.actions.iter().any(is_too_much) {
+        let is_too_disruptive =
+            |action: &Action| *action == Action::Reboot || (*action == Action::Drain && !order.is_single);
+        if disruption.actions.iter().any(is_too_disruptive) {
             let cause = |cause: &Cause| format!("{} ({})", cause.what, cause.rule);
             let causes: Vec<String> = disruption.decisive().map(cause).collect();
-            return Err(format!("putting it right needs a {}, because of {}", disruption.level, causes.join(", ")));
+            return Err(format!("the repair needs a {}, because of {}", disruption.level, causes.join(", ")));
         }
         Ok((subjects, disruption))
     }
 }
 
-/// A configuration with that in it which was found on the machine for some of its entries.
+/// A configuration in which some entries are replaced by the observed ones.
 fn as_found(
     spec: &MachineConfigSpec,
     subjects: &BTreeSet<String>,
@@ -123,8 +124,8 @@ fn as_found(
         files.retain_mut(|file| {
             let Some(path) = file["path"].as_str().map(str::to_owned) else { return true };
             let Some(found) = found(&path) else { return true };
-            let Found::File { size, is_as_wanted, mode, uid, gid } = found else { return false };
-            if !is_as_wanted {
+            let ObservedEntry::File { size, has_target_content, mode, uid, gid } = found else { return false };
+            if !has_target_content {
                 file["contents"] = json!({"source": data_url::encode(&content(&path, *size))});
             }
             file["mode"] = json!(mode);
@@ -142,23 +143,23 @@ fn as_found(
         }
         if let Some(found) = found(&unit_path(&name)) {
             unit.remove("mask");
-            put_contents(unit, found, &|size| content(&unit_path(&name), size));
+            set_contents(unit, found, &|size| content(&unit_path(&name), size));
         }
         let dropins = unit.get_mut("dropins").and_then(Value::as_array_mut);
         for dropin in dropins.into_iter().flatten().filter_map(Value::as_object_mut) {
             let path = dropin.get("name").and_then(Value::as_str).map(|dropin| dropin_path(&name, dropin));
             if let Some((path, found)) = path.and_then(|path| Some((path.clone(), found(&path)?))) {
-                put_contents(dropin, found, &|size| content(&path, size));
+                set_contents(dropin, found, &|size| content(&path, size));
             }
         }
     }
     spec
 }
 
-fn put_contents(entry: &mut Map<String, Value>, found: &Found, content: &dyn Fn(u64) -> Vec<u8>) {
+fn set_contents(entry: &mut Map<String, Value>, found: &ObservedEntry, content: &dyn Fn(u64) -> Vec<u8>) {
     match found {
-        Found::File { is_as_wanted: true, .. } => None,
-        Found::File { size, .. } => {
+        ObservedEntry::File { has_target_content: true, .. } => None,
+        ObservedEntry::File { size, .. } => {
             entry.insert("contents".to_owned(), json!(String::from_utf8_lossy(&content(*size))))
         }
         _ => entry.remove("contents"),

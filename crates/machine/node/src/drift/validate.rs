@@ -1,93 +1,92 @@
-//! Whether a machine is what its configuration says (server-and-daemon.md, B19).
+//! Validation: comparison of a machine with its configuration. The messages are those of machine-config-operator,
+//! `pkg/daemon/on_disk_validation.go`.
 
 use std::fmt;
 
 use seaworthy_host::{Host, HostError, UnitState};
 use seaworthy_ignition::unit_path;
 
-use crate::decide::observed::{Found, Observed, observe};
-use crate::decide::target::{Target, Wanted};
+use crate::decide::observed::{Observed, ObservedEntry, observe};
+use crate::decide::target::{TargetEntry, TargetState};
 use crate::decide::{extensions, kernel_arguments};
 use crate::paths;
 
-/// A respect in which a machine is not what its configuration says. What is in a file is never part of it.
+/// A mismatch between a machine and its configuration. It never has the contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What it is about: a path, a unit, `kernel arguments`.
+pub struct Mismatch {
+    /// A path, a unit, `kernel arguments`.
     pub subject: String,
-    /// In which respect.
     pub aspect: Aspect,
-    /// The sentence.
     pub message: String,
 }
 
-/// A respect in which something can differ.
+/// The aspect of a subject that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspect {
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It is something else: a link, a directory.
+    /// It is something else, such as a link or a directory.
     Kind,
-    /// Its content.
     Content,
-    /// Its permissions.
     Mode,
-    /// Its owner or group.
+    /// The owner or the group.
     Owner,
-    /// Whether a unit is started at boot.
+    /// Whether a unit is enabled.
     Enablement,
-    /// What is booted.
     Boot,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
 /// Compares a machine with its configuration.
-pub fn validate(host: &dyn Host, target: &Target) -> Result<Vec<Finding>, HostError> {
+pub fn validate(host: &dyn Host, target: &TargetState) -> Result<Vec<Mismatch>, HostError> {
     Ok(compare(target, &observe(host, target, target)?))
 }
 
-/// All findings in one sentence.
-pub fn message(target: &Target, findings: &[Finding]) -> String {
-    let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
+/// All mismatches in one sentence.
+pub fn message(target: &TargetState, mismatches: &[Mismatch]) -> String {
+    let all: Vec<String> = mismatches.iter().map(ToString::to_string).collect();
     format!("unexpected on-disk state validating against {}: {}", target.name, all.join("; "))
 }
 
-/// Compares what was seen with a configuration.
+/// Compares the observed state with a configuration.
 ///
-/// Differs: owners are looked at too, because a file that somebody else may write is not what the configuration says.
-pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// Differs: owners are compared too, because a file that another user may write does not match the configuration.
+pub fn compare(target: &TargetState, observed: &Observed) -> Vec<Mismatch> {
+    let mut mismatches = Vec::new();
     let mut find = |subject: &str, aspect, message: String| {
-        findings.push(Finding { subject: subject.to_owned(), aspect, message });
+        mismatches.push(Mismatch { subject: subject.to_owned(), aspect, message });
     };
     for (path, wanted) in target.paths.iter().filter(|(path, _)| !paths::is_unchecked(path)) {
-        let found = observed.paths.get(path).unwrap_or(&Found::Nothing);
+        let found = observed.paths.get(path).unwrap_or(&ObservedEntry::Absent);
         match (wanted, found) {
-            (Wanted::Nothing, Found::Nothing) => {}
-            (Wanted::Nothing, _) => {
-                find(path, Aspect::Kind, format!("{path:?} is there, and the configuration wants nothing there"));
+            (TargetEntry::Absent, ObservedEntry::Absent) => {}
+            (TargetEntry::Absent, _) => {
+                find(path, Aspect::Kind, format!("{path:?} exists, and the configuration has no file there"));
             }
-            (_, Found::Nothing) => {
+            (_, ObservedEntry::Absent) => {
                 find(path, Aspect::Missing, format!("could not stat file {path:?}: no such file or directory"));
             }
-            (Wanted::Link(target), Found::Link(to)) if target == to => {}
-            (Wanted::Link(target), _) => {
+            (TargetEntry::Link(target), ObservedEntry::Link(to)) if target == to => {}
+            (TargetEntry::Link(target), _) => {
                 find(path, Aspect::Kind, format!("{path:?} is not a link to {target:?}"));
             }
-            (Wanted::File { .. }, Found::Link(_) | Found::Other) => {
+            (TargetEntry::File { .. }, ObservedEntry::Link(_) | ObservedEntry::Other) => {
                 find(path, Aspect::Kind, format!("mode mismatch for file: {path:?}; it is not a regular file"));
             }
-            (Wanted::File { bytes, mode, user, group }, Found::File { size, is_as_wanted, mode: m, uid, gid }) => {
+            (
+                TargetEntry::File { bytes, mode, user, group },
+                ObservedEntry::File { size, has_target_content, mode: m, uid, gid },
+            ) => {
                 if mode != m {
                     let message = format!("mode mismatch for file: {path:?}; expected: {mode:o}; received: {m:o}");
                     find(path, Aspect::Mode, message);
                 }
-                if !is_as_wanted {
+                if !has_target_content {
                     let sizes = format!("expected {} bytes, found {size}", bytes.len());
                     find(path, Aspect::Content, format!("content mismatch for file {path:?} ({sizes})"));
                 }
@@ -104,7 +103,7 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
         }
     }
     for (name, unit) in &target.units {
-        let is_looked_at = unit.has_contents && !unit.is_masked && target.paths.contains_key(&unit_path(name));
+        let is_compared = unit.has_contents && !unit.is_masked && target.paths.contains_key(&unit_path(name));
         let state = observed.units.get(name).unwrap_or(&UnitState::NotFound);
         let is_wrong = match unit.is_enabled {
             Some(true) => {
@@ -114,7 +113,7 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
             Some(false) => matches!(state, UnitState::Enabled | UnitState::EnabledRuntime),
             None => false,
         };
-        if is_looked_at && is_wrong {
+        if is_compared && is_wrong {
             let wanted = if unit.is_enabled == Some(true) { "enabled" } else { "disabled" };
             let message = format!("unit {name:?}: expected: {wanted}; received: {}", state.as_str());
             find(name, Aspect::Enablement, message);
@@ -136,5 +135,5 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
     if !missing.is_empty() {
         find("extensions", Aspect::Boot, format!("missing packages of extensions: {}", missing.join(" ")));
     }
-    findings
+    mismatches
 }

@@ -1,17 +1,20 @@
-//! Boot mismatch: a machine whose boot is not the one of its configuration, because that one could not be prepared.
+//! Boot mismatch: a machine that has not booted the configuration of its disk, because that boot could not be prepared.
 //!
-//! It is recorded in the daemon's folder. The machine does not stay there: the next order is followed from what is booted.
+//! It is recorded in [`paths::BOOT_MISMATCH`]. The next order is carried out from what is booted.
 
 use seaworthy_host::{Host, HostError};
 use serde::{Deserialize, Serialize};
 
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::decide::{extensions, kernel_arguments};
 use crate::paths;
 use crate::update::first_boot;
 use crate::update::journal::Journal;
+use crate::update::record_file::RecordFile;
 
-/// Record of a way back that was given up.
+const RECORD: RecordFile = RecordFile { path: paths::BOOT_MISMATCH, legacy_path: paths::LEGACY_BOOT_MISMATCH };
+
+/// Record of a return that was given up.
 #[derive(Default, Serialize, Deserialize)]
 struct BootMismatch {
     /// The configuration that the disk is in.
@@ -25,26 +28,25 @@ struct BootMismatch {
 impl BootMismatch {
     /// The record about this configuration. One about another configuration, or one that cannot be read, does not count.
     fn load(host: &dyn Host, config: &str) -> Result<Option<Self>, HostError> {
-        let record: Option<BootMismatch> =
-            host.read(paths::ASTRAY)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record: Option<BootMismatch> = RECORD.read(host)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(record.filter(|record| record.config == config))
     }
 }
 
-/// Records that the boot is not the one of the configuration that a journal has restored, and that it is left so.
+/// Records that the boot is not the one of the configuration that a journal has restored, and that the return is given up.
 pub(crate) fn record_boot_mismatch(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     let mut record = BootMismatch::load(host, &journal.from)?.unwrap_or_default();
     record.config.clone_from(&journal.from);
-    // What was booted before the update has not come with it.
-    let was = journal.was.as_ref().map(|was| &was.arguments[..]).unwrap_or_default();
-    record.arguments.extend(journal.boot.append.iter().filter(|argument| !was.contains(argument)).cloned());
+    // Arguments that were booted before the update did not come with it.
+    let before = journal.boot_before.as_ref().map(|before| &before.arguments[..]).unwrap_or_default();
+    record.arguments.extend(journal.boot.append.iter().filter(|argument| !before.contains(argument)).cloned());
     record.packages.extend_from_slice(&journal.boot.install);
-    let text = serde_json::to_vec(&record).map_err(|error| HostError::file("write", paths::ASTRAY, error))?;
-    host.write_through(paths::ASTRAY, &text, paths::PUBLIC)
+    let text = serde_json::to_vec(&record).map_err(|error| HostError::file("write", RECORD.path, error))?;
+    RECORD.write(host, &text)
 }
 
-/// Whether a journal leads a machine with a boot mismatch into the configuration of its disk. Then there is no older one to
-/// return to.
+/// Whether a journal is about a machine with a boot mismatch and the configuration of its disk. Then there is no older one to
+/// revert to.
 pub(crate) fn is_return(host: &dyn Host, journal: &Journal) -> Result<bool, HostError> {
     Ok(journal.from == journal.to && BootMismatch::load(host, &journal.from)?.is_some())
 }
@@ -52,32 +54,30 @@ pub(crate) fn is_return(host: &dyn Host, journal: &Journal) -> Result<bool, Host
 /// Comparison of what is booted with the configuration of the disk.
 pub(crate) struct BootCheck<'a> {
     host: &'a dyn Host,
-    disk: &'a Target,
+    disk: &'a TargetState,
     record: Option<BootMismatch>,
 }
 
 impl<'a> BootCheck<'a> {
-    pub(crate) fn new(host: &'a dyn Host, disk: &'a Target) -> Result<Self, HostError> {
+    pub(crate) fn new(host: &'a dyn Host, disk: &'a TargetState) -> Result<Self, HostError> {
         Ok(BootCheck { host, disk, record: BootMismatch::load(host, &disk.name)? })
     }
 
-    /// Whether the way into the disk's configuration was given up, and its boot has not come since. A record of another
-    /// configuration, or of a boot that has come, is removed.
+    /// Whether the return to the boot of the disk's configuration was given up, and has not happened since. A record of another
+    /// configuration, or of a boot that has happened, is removed.
     pub(crate) fn is_mismatched(&mut self) -> Result<bool, HostError> {
         let is_mismatched = self.record.is_some() && !self.is_booted()?;
         if !is_mismatched {
             self.record = None;
-            if self.host.exists(paths::ASTRAY)? {
-                self.host.remove(paths::ASTRAY)?;
-            }
+            RECORD.remove(self.host)?;
         }
         Ok(is_mismatched)
     }
 
     /// Whether what is booted is the disk's configuration, with nothing left of another one.
     ///
-    /// As in [`crate::decide::booted`], neither the order nor a repetition of arguments counts: a boot that is good enough there
-    /// and not here would be tried without end.
+    /// As in [`crate::decide::boot_state`], neither the order nor a repetition of arguments counts: a boot that is good enough
+    /// there and not here would be tried endlessly.
     fn is_booted(&self) -> Result<bool, HostError> {
         let (disk, boot, booted) = (self.disk, self.host.boot()?, self.as_booted()?);
         let count = |list: &[String], one: &String| list.iter().filter(|it| *it == one).count();
@@ -88,7 +88,7 @@ impl<'a> BootCheck<'a> {
     }
 
     /// The disk's configuration reduced to what of its boot is booted, with what is left of an update that was reverted.
-    pub(crate) fn as_booted(&self) -> Result<Target, HostError> {
+    pub(crate) fn as_booted(&self) -> Result<TargetState, HostError> {
         let (disk, boot) = (self.disk, self.host.boot()?);
         let mut booted = first_boot::as_booted(disk, &boot);
         if let Some(record) = &self.record {

@@ -1,4 +1,4 @@
-//! Current configuration: the one that the disk is in, and how it is determined for a machine that has no record of it.
+//! Current configuration: the one that the disk is in, and its determination on a machine without a record of it.
 
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
@@ -10,44 +10,49 @@ use super::first_boot;
 use super::pending_reboot::PendingReboot;
 use crate::decide::observed::observe;
 use crate::decide::steps::{Step, steps};
-use crate::decide::target::{Target, TargetError};
+use crate::decide::target::{TargetError, TargetState};
 use crate::drift::validate;
 use crate::failure::Failure;
 use crate::order::Order;
 use crate::paths;
 
-/// The configuration that the disk is in. A new machine is in the one that it was made with; `None` if it boots first.
-pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Order) -> Result<Option<Target>, Failure> {
+/// Determines the configuration that the disk is in. A new machine is in the one that it was created with; `None` if it boots
+/// first.
+pub(crate) fn determine(
+    host: &dyn Host,
+    reboot: &mut PendingReboot,
+    order: &Order,
+) -> Result<Option<TargetState>, Failure> {
     if let Some(target) = load(host)? {
         if host.exists(paths::INITIAL_ANNOTATIONS)? {
             host.rename(paths::INITIAL_ANNOTATIONS, paths::INITIAL_ANNOTATIONS_DONE)?;
         }
         return Ok(Some(target));
     }
-    // What says that it has nothing says the same as nothing: a machine may be made anew before its pool's comes to it.
+    // `UNCONFIGURED` counts as no configuration: a machine may be recreated before it gets its pool's.
     let Some(current) = order.current.as_ref().filter(|current| current.name != UNCONFIGURED) else {
         let key = ADOPT.as_str();
         let found = match order.adoption.as_deref() {
             Some("true") => return adopt(host).map(Some),
-            Some(other) => format!(" (its annotation {key} is {other:?}, and only \"true\" has it taken in)"),
+            Some(other) => format!(" (its annotation {key} is {other:?}, and only \"true\" adopts it)"),
             None => String::new(),
         };
         let node = if order.node.is_empty() { "NAME" } else { &order.node };
         return Err(Failure::degraded(format!(
-            "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations{found}; if it was \
-             never configured by a pool, have it taken in: kubectl annotate --overwrite node {node} {key}=true",
+            "the configuration of this machine is not known: there is neither {} nor {} nor an annotation of the node{found}; if \
+             it was never configured by a pool, adopt it: kubectl annotate --overwrite node {node} {key}=true",
             paths::CURRENT_CONFIG,
             paths::INITIAL_ANNOTATIONS,
         )));
     };
     let Some(spec) = &current.spec else {
         return Err(Failure::degraded(format!(
-            "the machine was made with {}, which the cluster does not have: the configuration at the time of the \
-             installation and the one that the cluster renders differ; make the missing MachineConfig, or the machine anew",
+            "the machine was created with MachineConfig {}, which does not exist: the configuration at the time of the \
+             installation differs from the one that the cluster renders; create the MachineConfig, or reinstall the machine",
             current.name
         )));
     };
-    let target = Target::parse(&current.name, spec, current.built_image())?;
+    let target = TargetState::parse(&current.name, spec, current.built_image())?;
     let boot = host.boot()?;
     let is_new = host.exists(paths::INITIAL_ANNOTATIONS)?;
     let is_forced = host.exists(paths::FORCE)?;
@@ -65,15 +70,15 @@ pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Ord
         differs.push(validate::message(&target, &findings));
     }
     if let Some(change) = &change {
-        // A machine that serves does not boot because a file was deleted: nobody has drained it.
+        // A machine in service is not rebooted because a file was deleted: it is not drained.
         let change = serde_json::to_string(change).unwrap_or_default();
         differs.push(format!("its boot is not the one of {}: it lacks {change}", target.name));
     }
     if !differs.is_empty() && !is_forced {
         if !is_new {
             differs.push(format!(
-                "{} is missing, and the node's annotations name {}; put what differs right, or make {} to have the node \
-                 drained and everything written anew",
+                "{} is missing, and the node's annotations name {}; fix the differences, or create {} to have the node \
+                 drained and all files written again",
                 paths::CURRENT_CONFIG,
                 target.name,
                 paths::FORCE
@@ -88,18 +93,18 @@ pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Ord
     Ok(Some(target))
 }
 
-/// Takes in a machine that was never configured: it is in a configuration with nothing in it, and its pool's is one change
-/// away, which comes with the budget, the drain and the originals of any other.
-fn adopt(host: &dyn Host) -> Result<Target, Failure> {
+/// Adopts a machine that was never configured: its current configuration is an empty one, so its pool's is applied like any
+/// other change, with the budget, the drain and copies of the originals.
+fn adopt(host: &dyn Host) -> Result<TargetState, Failure> {
     let config = json!({"ignition": {"version": "3.5.0"}});
     let spec = MachineConfigSpec { config: Some(config), ..MachineConfigSpec::default() };
-    let target = Target::parse(UNCONFIGURED, &spec, None)?;
+    let target = TargetState::parse(UNCONFIGURED, &spec, None)?;
     store(host, &text(&target), None)?;
     Ok(target)
 }
 
-/// What a configuration wants of a boot that this one has not.
-fn missing_of_boot(host: &dyn Host, target: &Target) -> Result<Option<BootChange>, Failure> {
+/// The change from the present boot to that of a configuration, if any.
+fn missing_of_boot(host: &dyn Host, target: &TargetState) -> Result<Option<BootChange>, Failure> {
     let booted = first_boot::as_booted(target, &host.boot()?);
     let observed = observe(host, &booted, target)?;
     Ok(steps(&booted, target, &observed)?.into_iter().find_map(|step| match step {
@@ -109,7 +114,7 @@ fn missing_of_boot(host: &dyn Host, target: &Target) -> Result<Option<BootChange
 }
 
 /// The configuration that the disk has a record of.
-pub(crate) fn load(host: &dyn Host) -> Result<Option<Target>, Failure> {
+pub(crate) fn load(host: &dyn Host) -> Result<Option<TargetState>, Failure> {
     let Some(bytes) = host.read(paths::CURRENT_CONFIG)? else { return Ok(None) };
     let unreadable = |why: String| {
         Failure::degraded(TargetError::Unreadable { path: paths::CURRENT_CONFIG.to_owned(), why }.to_string())
@@ -120,7 +125,7 @@ pub(crate) fn load(host: &dyn Host) -> Result<Option<Target>, Failure> {
         serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
     let image = host.read(paths::CURRENT_IMAGE)?.unwrap_or_default();
     let image = String::from_utf8_lossy(&image).trim().to_owned();
-    Ok(Some(Target::parse(name, &spec, Some(&image))?))
+    Ok(Some(TargetState::parse(name, &spec, Some(&image))?))
 }
 
 pub(crate) fn store(host: &dyn Host, text: &[u8], image: Option<&str>) -> Result<(), HostError> {
@@ -128,12 +133,12 @@ pub(crate) fn store(host: &dyn Host, text: &[u8], image: Option<&str>) -> Result
         Some(image) => host.write_through(paths::CURRENT_IMAGE, image.as_bytes(), paths::PUBLIC)?,
         None => host.remove(paths::CURRENT_IMAGE)?,
     }
-    // Differs: for root alone, because the contents of files stand in it that are for nobody else's eyes.
+    // Differs: only root may read it, because it has the contents of secret files.
     host.write_through(paths::CURRENT_CONFIG, text, paths::PRIVATE)
 }
 
-/// A configuration as it stands on the disk.
-pub(crate) fn text(target: &Target) -> Vec<u8> {
+/// A configuration in the format of the disk.
+pub(crate) fn text(target: &TargetState) -> Vec<u8> {
     let value = json!({
         "apiVersion": API_VERSION,
         "kind": "MachineConfig",

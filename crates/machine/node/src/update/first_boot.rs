@@ -1,4 +1,5 @@
-//! What a new machine does before its kubelet starts: Ignition has written the files, and here comes what Ignition cannot do.
+//! First boot: what a new machine does before its kubelet starts. Ignition has written the files; this applies what Ignition
+//! cannot, such as kernel arguments and extensions.
 
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::{Attributes, Boot, BootChange, Host, HostError};
@@ -7,38 +8,36 @@ use serde_json::Value;
 use crate::decide::kernel_arguments;
 use crate::decide::observed::observe;
 use crate::decide::steps::{Step, steps};
-use crate::decide::target::{Target, TargetError};
+use crate::decide::target::{TargetError, TargetState};
 use crate::paths;
 
-/// How often the machine has booted for it.
+/// The IDs of the boots that were made for it.
 const ATTEMPTS_FILE: &str = "/etc/machine-config-daemon/first-boot-attempts";
-/// More are no help.
-const ATTEMPTS: usize = 5;
+/// More boots than that do not help.
+const MAX_ATTEMPTS: usize = 5;
 
-/// What became of a first boot.
+/// Outcome of [`first_boot`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstBoot {
-    /// There is nothing to be done: the machine goes on booting.
+    /// There is nothing left to do: the machine continues to boot.
     Complete,
-    /// The machine is about to boot.
+    /// The machine is about to boot again.
     Rebooting,
 }
 
-/// Why a first boot cannot be completed; it is tried again.
+/// A first boot that cannot be completed now; it is retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FirstBootError {
-    /// The machine did not do what it was asked.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The configuration cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
 /// Completes a first boot.
 ///
-/// Differs: what it was given stays until the machine has booted into all of it, because upstream puts it away before the
-/// reboot, and a power cut between the two leaves a machine without its kernel arguments.
+/// Differs: the file with the configuration is renamed only when the machine has booted into all of it, because upstream renames
+/// it before the reboot, and a power cut between the two leaves a machine without its kernel arguments.
 pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
     let Some(bytes) = host.read(paths::ENCAPSULATED)? else { return Ok(FirstBoot::Complete) };
     let unreadable = |why: String| TargetError::Unreadable { path: paths::ENCAPSULATED.to_owned(), why };
@@ -46,7 +45,7 @@ pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
     let spec: MachineConfigSpec =
         serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
     let name = value["metadata"]["name"].as_str().unwrap_or("the machine's first");
-    let target = Target::parse(name, &spec, None)?;
+    let target = TargetState::parse(name, &spec, None)?;
     let boot = host.boot()?;
     let old = as_booted(&target, &boot);
     let observed = observe(host, &old, &target)?;
@@ -63,14 +62,17 @@ pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
     Ok(FirstBoot::Rebooting)
 }
 
-/// Prepares the next boot and asks for it; gives up when several boots have not brought it.
+/// Stages the next boot and requests it; gives up when several boots have not applied it.
 pub(crate) fn boot_into(host: &dyn Host, change: &BootChange, boot_id: &str) -> Result<(), HostError> {
     let mut boots = String::from_utf8_lossy(&host.read(ATTEMPTS_FILE)?.unwrap_or_default()).into_owned();
     if !boots.lines().any(|line| line == boot_id) {
-        if boots.lines().count() >= ATTEMPTS {
-            return Err(HostError::Unable {
+        if boots.lines().count() >= MAX_ATTEMPTS {
+            return Err(HostError::Unsupported {
                 what: "complete its first boot".to_owned(),
-                why: format!("{ATTEMPTS} boots have not brought {}", serde_json::to_string(change).unwrap_or_default()),
+                why: format!(
+                    "{MAX_ATTEMPTS} boots have not applied {}",
+                    serde_json::to_string(change).unwrap_or_default()
+                ),
             });
         }
         boots.push_str(boot_id);
@@ -81,13 +83,13 @@ pub(crate) fn boot_into(host: &dyn Host, change: &BootChange, boot_id: &str) -> 
     host.reboot("completes the first boot")
 }
 
-/// The configuration with only that of its boot which is there already.
-pub fn as_booted(target: &Target, boot: &Boot) -> Target {
+/// The configuration reduced to the parts of its boot that are booted already.
+pub fn as_booted(target: &TargetState, boot: &Boot) -> TargetState {
     let mut booted = target.clone();
     booted.built_image = None;
     booted.spec.os_image_url = boot.image.clone();
     if target.image().is_empty() || boot.image.is_none() {
-        // Nothing is wanted, or there is no image to be had: nothing differs.
+        // No image is wanted, or the machine does not boot from one: nothing differs.
         booted.spec.os_image_url = Some(target.image().to_owned());
     }
     booted.arguments = kernel_arguments::present(&target.arguments, &boot.arguments);

@@ -1,7 +1,7 @@
-//! The journal: what an update was about to do, and how to take it back.
+//! Journal: the record of an update in progress, from which it is completed or undone.
 //!
 //! ```text
-//!            begin                  sync                 actions, proof          boot, if needed
+//!            begin                  sync                 actions, check          boot, if needed
 //!  (nothing) ─────▶ Applying ─────────────▶ Acting ─────────────────▶ Committed ────────────────▶ (nothing): new
 //!                      │ failure, cut          │ failure                   │ boots without it
 //!                      ▼                       ▼                           │
@@ -12,79 +12,79 @@
 //!                                  └──────────────────┘
 //! ```
 //!
-//! Before the first change everything that will change is kept, and then one file is written: from that moment on the journal
-//! holds. Whatever it says to be done can be done twice. The end is the removal of that file.
+//! Before the first change everything that will change is kept, and then one file is written: from then on the journal is valid.
+//! All of its actions can be done twice. It ends with the removal of that file.
 //!
-//! Changes reach the disk when they like. Only between two phases everything must have: so an update costs a few waits for the
-//! disk, however many files it changes.
+//! Changes reach the disk at any time within a phase, and all of them between two phases: so an update costs a few syncs, however
+//! many files it changes.
 
 use std::collections::BTreeMap;
 
-use seaworthy_host::{Boot, BootChange, Entry, Host, HostError, Kind};
+use seaworthy_host::{Boot, BootChange, Entry, EntryKind, Host, HostError};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
 use super::sysctl;
-use crate::decide::booted::{self, Booted};
+use crate::decide::boot_state::{self, BootState};
 use crate::decide::observed::Observed;
 use crate::decide::steps::Step;
-use crate::decide::target::{CORE, Target};
+use crate::decide::target::{CORE, TargetState};
 use crate::paths::{self, PRIVATE};
 
 const FORMAT: u32 = 1;
 
-/// What an update was about to do.
+/// The record of an update. Names on the disk are those of its first version, for updates that cross a new version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Journal {
-    /// The form of this file.
+    /// The version of the file format.
     pub format: u32,
-    /// The configuration that goes.
+    /// The old configuration.
     pub from: String,
-    /// The configuration that comes.
+    /// The new configuration.
     pub to: String,
-    /// The image that was built for it.
+    /// The image that was built for the new configuration.
     pub image: Option<String>,
-    /// How far it is.
     pub phase: Phase,
     /// The boot that it was begun in; of one that needs a reboot, the boot that must end.
     pub boot_id: String,
-    /// What brings the change into force.
+    /// The actions that put the change into effect.
     pub actions: Vec<Action>,
-    /// What stood where something is changed.
-    pub before: Vec<Before>,
-    /// Units that are changed, and whether they were started at boot.
+    /// The old entries at the paths that are changed.
+    #[serde(rename = "before")]
+    pub backups: Vec<PathBackup>,
+    /// Units that are changed, and whether they were enabled.
     pub units: Vec<(String, bool)>,
-    /// Hashes of passwords that are changed.
+    /// Old hashes of passwords that are changed, by account.
     pub passwords: Vec<(String, String)>,
-    /// What the next boot gets.
+    /// The change of the next boot.
     pub boot: BootChange,
-    /// What was booted before it.
-    #[serde(default)]
-    pub was: Option<Booted>,
-    /// Those of the actions that no policy asks for: where they fail, a reboot does what they should have done.
-    #[serde(default)]
-    pub known: Vec<Action>,
-    /// What the running kernel was set to, by the file whose settings change it, as lines of such a file.
-    #[serde(default)]
-    pub settings: BTreeMap<String, String>,
-    /// How often it has been prepared again.
+    /// The boot before the update.
+    #[serde(default, rename = "was")]
+    pub boot_before: Option<BootState>,
+    /// The actions that no policy requests: if one fails, a reboot replaces it.
+    #[serde(default, rename = "known")]
+    pub known_actions: Vec<Action>,
+    /// The running kernel's settings before the update, by the file that changes them, as lines of such a file.
+    #[serde(default, rename = "settings")]
+    pub sysctls: BTreeMap<String, String>,
+    /// How often the boot was staged again.
     pub stagings: u32,
-    /// Whether what runs may have seen something of the change.
+    /// Whether running services may have read something of the change.
     pub is_seen: bool,
-    /// Why it is taken back.
+    /// The reason of the revert.
     pub failure: Option<String>,
 }
 
-/// How far an update is.
+/// The progress of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Phase {
     /// The disk is being changed.
     Applying,
-    /// The disk is changed; what runs is being told.
+    /// The disk is changed; the actions are being done.
     Acting,
-    /// It counts; a reboot may be due.
+    /// The new configuration counts; a reboot may be due.
     Committed,
     /// The disk is being changed back.
     Undoing,
@@ -92,51 +92,43 @@ pub enum Phase {
     Reverted,
 }
 
-/// What stood at a path.
+/// The old entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Before {
-    /// Nothing.
-    Nothing {
-        /// The path.
+pub enum PathBackup {
+    /// There was neither a file nor a link.
+    #[serde(rename = "nothing")]
+    Absent {
         path: String,
     },
-    /// A file or link, which is kept in the journal's folder.
+    /// A file or link, which is kept under a name in the journal's folder.
     Kept {
-        /// The path.
         path: String,
-        /// The name it is kept under.
         name: String,
     },
-    /// No directory.
+    /// There was no directory.
     NoDirectory {
-        /// The path.
         path: String,
     },
-    /// A directory.
     Directory {
-        /// The path.
         path: String,
-        /// Its permissions.
         mode: u32,
-        /// Its owner.
         uid: u32,
-        /// Its group.
         gid: u32,
     },
 }
 
-fn place() -> String {
+fn journal_path() -> String {
     format!("{}/journal.json", paths::JOURNAL)
 }
 
-fn next() -> String {
+fn next_config_path() -> String {
     format!("{}/next", paths::JOURNAL)
 }
 
 impl Journal {
     /// The journal of an update that has not begun.
-    pub fn new(from: &Target, to: &Target, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
+    pub fn new(from: &TargetState, to: &TargetState, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
         let mut journal = Journal {
             format: FORMAT,
             from: from.name.clone(),
@@ -145,16 +137,16 @@ impl Journal {
             phase: Phase::Applying,
             boot_id: observed.boot.id.clone(),
             actions: actions.to_vec(),
-            before: Vec::new(),
+            backups: Vec::new(),
             units: Vec::new(),
             passwords: Vec::new(),
             boot: BootChange::default(),
-            was: Some(Booted {
+            boot_before: Some(BootState {
                 extensions_image: from.extensions_image().map(str::to_owned),
-                ..Booted::from(&observed.boot)
+                ..BootState::from(&observed.boot)
             }),
-            known: Vec::new(),
-            settings: BTreeMap::new(),
+            known_actions: Vec::new(),
+            sysctls: BTreeMap::new(),
             stagings: 0,
             is_seen: false,
             failure: None,
@@ -178,9 +170,9 @@ impl Journal {
         journal
     }
 
-    /// Keeps everything that the steps will change; from its return on the journal holds.
+    /// Keeps everything that the steps will change; when it returns, the journal is valid.
     pub fn begin(&mut self, host: &dyn Host, steps: &[Step], next_config: &str) -> Result<(), HostError> {
-        // What a cut has left of one that never held, or had ended.
+        // Left by a power cut, of a journal that was not valid yet, or had ended.
         host.remove_directory(paths::JOURNAL)?;
         let mut paths: Vec<String> = steps.iter().flat_map(Step::paths).collect();
         paths.push(paths::CURRENT_CONFIG.to_owned());
@@ -189,26 +181,26 @@ impl Journal {
         paths.dedup();
         for step in steps {
             if let Step::Directory { path, .. } = step {
-                let before = match host.entry(path)? {
-                    Some(Entry { kind: Kind::Directory, mode, uid, gid, .. }) => {
-                        Before::Directory { path: path.clone(), mode, uid, gid }
+                let backup = match host.entry(path)? {
+                    Some(Entry { kind: EntryKind::Directory, mode, uid, gid, .. }) => {
+                        PathBackup::Directory { path: path.clone(), mode, uid, gid }
                     }
-                    None => Before::NoDirectory { path: path.clone() },
+                    None => PathBackup::NoDirectory { path: path.clone() },
                     Some(_) => {
-                        let why = "a directory is needed there, and something else stands there; move it away first";
+                        let why = "a directory is needed there, and it is something else; move it away first";
                         return Err(HostError::file("make directory", path, why));
                     }
                 };
-                self.before.push(before);
+                self.backups.push(backup);
             }
         }
         for (number, path) in paths.into_iter().enumerate() {
-            self.before.push(match host.entry(&path)? {
-                None => Before::Nothing { path },
-                Some(Entry { kind: Kind::File | Kind::Link(_), .. }) => {
+            self.backups.push(match host.entry(&path)? {
+                None => PathBackup::Absent { path },
+                Some(Entry { kind: EntryKind::File | EntryKind::Link(_), .. }) => {
                     let name = number.to_string();
                     host.keep(&path, &format!("{}/{name}", paths::JOURNAL))?;
-                    Before::Kept { path, name }
+                    PathBackup::Kept { path, name }
                 }
                 Some(_) => {
                     return Err(HostError::file("replace", &path, "it is a directory or a device; move it away first"));
@@ -222,87 +214,89 @@ impl Journal {
                 _ => None,
             });
             if let Some(bytes) = written {
-                self.settings.insert(file.clone(), sysctl::running(host, bytes));
+                self.sysctls.insert(file.clone(), sysctl::running_settings(host, bytes));
             }
         }
-        host.write(&next(), next_config.as_bytes(), PRIVATE)?;
+        host.write(&next_config_path(), next_config.as_bytes(), PRIVATE)?;
         host.sync()?;
         self.save(host)
     }
 
-    /// Writes how far it is. What it says to be done has reached the disk before.
+    /// Writes the progress. All changes that it records as done have reached the disk before.
     pub fn save(&self, host: &dyn Host) -> Result<(), HostError> {
-        let text = serde_json::to_string_pretty(self).map_err(|error| HostError::file("write", &place(), error))?;
-        host.write_through(&place(), text.as_bytes(), PRIVATE)
+        let text =
+            serde_json::to_string_pretty(self).map_err(|error| HostError::file("write", &journal_path(), error))?;
+        host.write_through(&journal_path(), text.as_bytes(), PRIVATE)
     }
 
     /// The journal, if an update is under way.
     pub fn load(host: &dyn Host) -> Result<Option<Journal>, HostError> {
-        let Some(bytes) = host.read(&place())? else { return Ok(None) };
+        let Some(bytes) = host.read(&journal_path())? else { return Ok(None) };
         let journal: Journal =
-            serde_json::from_slice(&bytes).map_err(|error| HostError::file("read", &place(), error))?;
+            serde_json::from_slice(&bytes).map_err(|error| HostError::file("read", &journal_path(), error))?;
         if journal.format != FORMAT {
-            let why = format!("it is of form {}, and this version knows form {FORMAT} only", journal.format);
-            return Err(HostError::file("read", &place(), why));
+            let why = format!("its format is {}, and this version supports format {FORMAT} only", journal.format);
+            return Err(HostError::file("read", &journal_path(), why));
         }
         Ok(Some(journal))
     }
 
-    /// The configuration that comes, as it will stand on the disk.
+    /// The new configuration, as it will be stored on the disk.
     pub fn next_config(host: &dyn Host) -> Result<Vec<u8>, HostError> {
-        host.read(&next())?.ok_or_else(|| HostError::file("read", &next(), "it is gone"))
+        let path = next_config_path();
+        host.read(&path)?.ok_or_else(|| HostError::file("read", &path, "it is gone"))
     }
 
-    /// Ends it.
+    /// Ends the journal.
     pub fn end(host: &dyn Host) -> Result<(), HostError> {
         host.sync()?;
-        host.remove(&place())?;
-        // One that came back would be followed again, over whatever has been done since.
+        host.remove(&journal_path())?;
+        // A journal that came back after a power cut would be followed again, over later changes.
         host.sync()?;
         host.remove_directory(paths::JOURNAL)
     }
 
-    /// Takes away what a journal that has ended, or never held, has left.
-    pub fn sweep(host: &dyn Host) -> Result<(), HostError> {
+    /// Removes the files of a journal that has ended, or was never valid.
+    pub fn remove_leftovers(host: &dyn Host) -> Result<(), HostError> {
         if host.exists(paths::JOURNAL)? { host.remove_directory(paths::JOURNAL) } else { Ok(()) }
     }
 
-    /// What a boot lacks of what comes.
-    pub fn lacks(&self, boot: &Boot) -> Vec<String> {
-        self.goal().map(|goal| booted::lacking(boot, &goal, &self.boot)).unwrap_or_default()
+    /// The parts of the new boot state that a boot lacks.
+    pub fn missing_of_new(&self, boot: &Boot) -> Vec<String> {
+        self.boot_after().map(|after| boot_state::missing_parts(boot, &after, &self.boot)).unwrap_or_default()
     }
 
-    /// What a boot lacks of what was there before.
-    pub fn lacks_of_old(&self, boot: &Boot) -> Vec<String> {
-        self.was.as_ref().map(|was| booted::lacking(boot, was, &self.boot)).unwrap_or_default()
+    /// The parts of the old boot state that a boot lacks.
+    pub fn missing_of_old(&self, boot: &Boot) -> Vec<String> {
+        self.boot_before.as_ref().map(|before| boot_state::missing_parts(boot, before, &self.boot)).unwrap_or_default()
     }
 
-    /// What is to be prepared so that the next boot has what comes.
-    pub fn way_on(&self, boot: &Boot) -> BootChange {
-        match self.goal().filter(|_| booted::starts_from_boot(boot.driver)) {
-            Some(goal) => booted::way(boot, &goal, &self.boot),
+    /// The change to stage so that the next boot has the new state.
+    pub fn change_to_new(&self, boot: &Boot) -> BootChange {
+        match self.boot_after().filter(|_| boot_state::starts_from_boot(boot.driver)) {
+            Some(after) => boot_state::change_towards(boot, &after, &self.boot),
             None => self.boot.clone(),
         }
     }
 
-    /// What is to be prepared so that the next boot has what was there before; empty where forgetting what was prepared is all.
-    pub fn way_back(&self, boot: &Boot) -> BootChange {
-        match self.was.as_ref().filter(|_| booted::starts_from_boot(boot.driver)) {
-            Some(was) => booted::way(boot, was, &self.boot),
+    /// The change to stage so that the next boot has the old state; empty if unstaging is enough.
+    pub fn change_to_old(&self, boot: &Boot) -> BootChange {
+        match self.boot_before.as_ref().filter(|_| boot_state::starts_from_boot(boot.driver)) {
+            Some(before) => boot_state::change_towards(boot, before, &self.boot),
             None => BootChange::default(),
         }
     }
 
-    fn goal(&self) -> Option<Booted> {
-        self.was.clone().map(|was| was.after(&self.boot))
+    fn boot_after(&self) -> Option<BootState> {
+        self.boot_before.clone().map(|before| before.after(&self.boot))
     }
 
     /// The files and links that it changes.
     pub fn paths(&self) -> Vec<String> {
-        let path = |before: &Before| match before {
-            Before::Nothing { path } | Before::Kept { path, .. } => Some(path.clone()),
+        let path = |backup: &PathBackup| match backup {
+            PathBackup::Absent { path } | PathBackup::Kept { path, .. } => Some(path.clone()),
             _ => None,
         };
-        self.before.iter().filter_map(path).filter(|path| !path.starts_with(paths::HOME)).collect()
+        self.backups.iter().filter_map(path).filter(|path| !path.starts_with(paths::STATE_DIR)).collect()
     }
 }

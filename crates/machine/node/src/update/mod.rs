@@ -11,37 +11,38 @@ pub mod first_boot;
 pub mod journal;
 pub(crate) mod pending_reboot;
 pub mod perform;
-pub mod proof;
+pub mod record_file;
 pub mod recovery;
 pub mod sysctl;
+pub mod verification;
 
-use seaworthy_host::{Attributes, Boot, Host, HostError, Kind};
+use seaworthy_host::{Attributes, Boot, EntryKind, Host, HostError};
 use seaworthy_plan::disruption::{Action, Disruption};
 
 use crate::decide::disruption::known_actions;
 use crate::decide::observed::Observed;
 use crate::decide::steps::steps;
-use crate::decide::target::Target;
+use crate::decide::target::TargetState;
 use crate::failure::Failure;
 use crate::paths;
 use boot_mismatch::{is_return, record_boot_mismatch};
 use failed_update::FailedUpdate;
 use journal::{Journal, Phase};
 use pending_reboot::PendingReboot;
-use perform::{act, act_back, boot_back, perform, restore};
+use perform::{perform, restore, restore_boot, revert_action, run_action};
 
-/// How often a boot that lacks what was prepared for it is prepared again, before the machine goes back.
-const STAGINGS: u32 = 3;
+/// How often a boot that lacks staged changes is staged again, before the update is reverted.
+const MAX_STAGINGS: u32 = 3;
 
-/// How far an update has come.
+/// Progress of an update.
 pub(crate) enum UpdateOutcome {
-    /// It is over, finished or reverted.
+    /// It is completed or reverted.
     Settled,
-    /// The machine is about to boot.
+    /// The machine is about to boot, for this reason.
     Rebooting(String),
 }
 
-/// An update that has a journal, the machine that it changes, and the boot that it asks for.
+/// An update with its journal, the machine that it changes, and the reboot that it requests.
 pub(crate) struct UpdateInProgress<'a> {
     host: &'a dyn Host,
     reboot: &'a mut PendingReboot,
@@ -49,12 +50,12 @@ pub(crate) struct UpdateInProgress<'a> {
 }
 
 impl<'a> UpdateInProgress<'a> {
-    /// Brings the machine from one configuration to another, or reverts all of it.
+    /// Applies a configuration, or reverts all of it.
     pub(crate) fn carry_out(
         host: &'a dyn Host,
         reboot: &'a mut PendingReboot,
-        from: &Target,
-        to: &Target,
+        from: &TargetState,
+        to: &TargetState,
         observed: &Observed,
         disruption: Option<&Disruption>,
     ) -> Result<UpdateOutcome, Failure> {
@@ -62,7 +63,7 @@ impl<'a> UpdateInProgress<'a> {
         let steps = steps(from, to, observed)?;
         let mut journal = Journal::new(from, to, observed, &steps, &actions);
         journal.image = to.built_image.clone();
-        journal.known = known_actions(disruption);
+        journal.known_actions = known_actions(disruption);
         let text = String::from_utf8_lossy(&current_config::text(to)).into_owned();
         journal.begin(host, &steps, &text)?;
         if host.exists(paths::FORCE)? {
@@ -71,28 +72,28 @@ impl<'a> UpdateInProgress<'a> {
         let mut update = UpdateInProgress { host, reboot, journal };
         let is_done = steps.iter().try_for_each(|step| perform(host, step));
         if let Err(error) = is_done.and_then(|()| protect_kubeconfig(host, to)).and_then(|()| host.sync()) {
-            return Err(update.take_back(format!("update from {} to {}: {error}", from.name, to.name), false));
+            return Err(update.revert(format!("update from {} to {}: {error}", from.name, to.name), false));
         }
         update.journal.phase = Phase::Acting;
         update.journal.save(host)?;
-        update.act()
+        update.activate()
     }
 
-    /// Continues the update that the disk has a journal of, or waits for the boot that was asked for.
+    /// Continues the update that the disk has a journal of, or waits for the requested reboot.
     pub(crate) fn resume(host: &'a dyn Host, reboot: &'a mut PendingReboot) -> Result<UpdateOutcome, Failure> {
         let boot = host.boot()?;
         if let Some(outcome) = reboot.poll(host, &boot.id)? {
             return Ok(outcome);
         }
         let Some(journal) = Journal::load(host)? else {
-            Journal::sweep(host)?;
+            Journal::remove_leftovers(host)?;
             return Ok(UpdateOutcome::Settled);
         };
         let has_booted = boot.id != journal.boot_id;
         let mut update = UpdateInProgress { host, reboot, journal };
         match update.journal.phase {
             Phase::Applying => {
-                // Not saved: the journal already stands for a revert, and the disk may be full.
+                // Not saved: the journal on the disk already causes a revert, and the disk may be full.
                 update.journal.is_seen = has_booted;
                 update.undo().map(|(outcome, _)| outcome)
             }
@@ -104,38 +105,39 @@ impl<'a> UpdateInProgress<'a> {
                 }
                 update.undo().map(|(outcome, _)| outcome)
             }
-            Phase::Acting => update.act(),
-            Phase::Committed => update.settle(),
-            Phase::Reverted if has_booted => update.come_back(&boot),
-            Phase::Reverted => update.ask_for_boot(&boot.id),
+            Phase::Acting => update.activate(),
+            Phase::Committed => update.complete(),
+            Phase::Reverted if has_booted => update.complete_revert(&boot),
+            Phase::Reverted => update.request_reboot(&boot.id),
         }
     }
 
-    /// The disk is in the new configuration: services pick it up, and then it is committed.
-    fn act(mut self) -> Result<UpdateOutcome, Failure> {
+    /// The disk is in the new configuration: the actions are done, and then it is committed.
+    fn activate(mut self) -> Result<UpdateOutcome, Failure> {
         let (host, journal) = (self.host, &mut self.journal);
         if host.boot()?.id == journal.boot_id {
-            let result = journal.actions.iter().try_for_each(|action| act(host, action).map_err(|why| (action, why)));
+            let result =
+                journal.actions.iter().try_for_each(|action| run_action(host, action).map_err(|why| (action, why)));
             match result {
                 Ok(()) => {}
-                Err((_, HostError::Off)) => return Err(HostError::Off.into()),
+                Err((_, HostError::PoweredOff)) => return Err(HostError::PoweredOff.into()),
                 Err((action, error)) => {
-                    let (to, is_known) = (journal.to.clone(), journal.known.contains(action));
+                    let (to, is_known) = (journal.to.clone(), journal.known_actions.contains(action));
                     let why = format!("update to {to}: {action}: {error}");
-                    let failure = self.take_back(why.clone(), true);
+                    let failure = self.revert(why.clone(), true);
                     if is_known {
-                        // No policy asks for the action: it was to spare a reboot, and does not.
+                        // No policy requests the action, which was to avoid a reboot.
                         FailedUpdate { config: to, why, is_final: false }.save(host)?;
                     }
                     return Err(failure);
                 }
             }
             if !journal.actions.contains(&Action::Reboot) {
-                let unproven = proof::unproven(host, &journal.paths(), &journal.actions)?;
-                if !unproven.is_empty() {
+                let missing = verification::not_in_effect(host, &journal.paths(), &journal.actions)?;
+                if !missing.is_empty() {
                     let to = journal.to.clone();
-                    let why = format!("{to} is not in force without a reboot: {}", unproven.join("; "));
-                    let failure = self.take_back(why.clone(), true);
+                    let why = format!("{to} is not in effect without a reboot: {}", missing.join("; "));
+                    let failure = self.revert(why.clone(), true);
                     FailedUpdate { config: to, why, is_final: false }.save(host)?;
                     return Err(failure);
                 }
@@ -144,14 +146,14 @@ impl<'a> UpdateInProgress<'a> {
             // Everything was written before this boot, so this boot has it all.
             journal.actions.clear();
         }
-        // In another boot than the one that it was begun in, what is lacking is prepared before the next one.
+        // In another boot than the one that it was begun in, missing changes are staged before the next one.
         journal.phase = Phase::Committed;
         journal.save(host)?;
-        self.settle()
+        self.complete()
     }
 
-    /// The update is committed: the disk's configuration is the new one, and a reboot that is due is made.
-    fn settle(mut self) -> Result<UpdateOutcome, Failure> {
+    /// The update is committed: the new configuration becomes the disk's, and a reboot that is due is requested.
+    fn complete(mut self) -> Result<UpdateOutcome, Failure> {
         let (host, journal) = (self.host, &mut self.journal);
         let next = Journal::next_config(host)?;
         let image = host.read(paths::CURRENT_IMAGE)?.map(|it| String::from_utf8_lossy(&it).into_owned());
@@ -161,35 +163,36 @@ impl<'a> UpdateInProgress<'a> {
         if journal.actions.contains(&Action::Reboot) {
             let boot = host.boot()?;
             if boot.id == journal.boot_id {
-                return self.ask_for_boot(&boot.id);
+                return self.request_reboot(&boot.id);
             }
-            let lacking = journal.lacks(&boot).join(", ");
-            if !lacking.is_empty() && journal.stagings < STAGINGS {
-                // A power cut loses what an orderly shutdown would have put in place. Counted only once it is prepared: as long
-                // as that fails (a registry comes up later than the machine) it is tried again without a boot.
-                host.stage(&journal.way_on(&boot)).map_err(|error| unprepared(&journal.to, &lacking, &error))?;
+            let missing = journal.missing_of_new(&boot).join(", ");
+            if !missing.is_empty() && journal.stagings < MAX_STAGINGS {
+                // A power cut loses a staged change, which only an orderly shutdown applies. Counted only once it is staged: as
+                // long as that fails (a registry is available later than the machine) it is retried without a boot.
+                host.stage(&journal.change_to_new(&boot)).map_err(|error| not_staged(&journal.to, &missing, &error))?;
                 journal.stagings += 1;
                 journal.boot_id = boot.id.clone();
                 journal.save(host)?;
-                return self.ask_for_boot(&boot.id);
+                return self.request_reboot(&boot.id);
             }
-            if !lacking.is_empty() {
-                let why = format!("after {STAGINGS} more boots into {} this machine still lacks {lacking}", journal.to);
+            if !missing.is_empty() {
+                let why =
+                    format!("after {MAX_STAGINGS} more boots into {} this machine still lacks {missing}", journal.to);
                 FailedUpdate { config: journal.to.clone(), why: why.clone(), is_final: true }.save(host)?;
                 if is_return(host, journal)? {
                     record_boot_mismatch(host, journal)?;
                     Journal::end(host)?;
                     return Err(Failure::degraded(why));
                 }
-                return Err(self.take_back(why, true));
+                return Err(self.revert(why, true));
             }
         }
         Journal::end(host)?;
         Ok(UpdateOutcome::Settled)
     }
 
-    /// Goes back to the old configuration; returns why.
-    fn take_back(mut self, why: String, is_seen: bool) -> Failure {
+    /// Reverts to the old configuration; returns the failure to report.
+    fn revert(mut self, why: String, is_seen: bool) -> Failure {
         let begin = |host: &dyn Host, journal: &mut Journal| -> Result<(), HostError> {
             journal.phase = Phase::Undoing;
             journal.is_seen |= is_seen;
@@ -199,16 +202,16 @@ impl<'a> UpdateInProgress<'a> {
         };
         let is_applying = self.journal.phase == Phase::Applying;
         if let Err(error) = begin(self.host, &mut self.journal)
-            // The journal on the disk already stands for a revert; the disk may be full of what is removed now.
+            // The journal on the disk already causes a revert, which frees space if the disk is full.
             && !is_applying
         {
-            return Failure::degraded(format!("{why}; it is not taken back yet: {error}"));
+            return Failure::degraded(format!("{why}; not rolled back yet: {error}"));
         }
         let from = self.journal.from.clone();
         match self.undo() {
             Ok((_, notes)) if notes.is_empty() => Failure::degraded(format!("{why}; {from} is back in place")),
             Ok((_, notes)) => Failure::degraded(format!("{why}; {from} is back in place, but {}", notes.join("; "))),
-            Err(failure) => Failure::degraded(format!("{why}; it is not taken back yet: {}", failure.reason)),
+            Err(failure) => Failure::degraded(format!("{why}; not rolled back yet: {}", failure.reason)),
         }
     }
 
@@ -217,29 +220,29 @@ impl<'a> UpdateInProgress<'a> {
         restore(host, journal)?;
         let boot = host.boot()?;
         let needs_boot = journal.is_seen && journal.actions.contains(&Action::Reboot);
-        let back = boot_back(host, journal);
+        let restored = restore_boot(host, journal);
         if needs_boot {
             journal.phase = Phase::Reverted;
             journal.stagings = 0;
         }
-        if back.is_err() && needs_boot && !journal.way_back(&boot).is_empty() {
-            // The files are the old ones and stay so. What is left is the way back out of this boot, which is tried again.
+        if restored.is_err() && needs_boot && !journal.change_to_old(&boot).is_empty() {
+            // The files are the old ones and stay so. Only the return to the old boot is left, which is retried.
             journal.boot_id = String::new();
             journal.save(host)?;
         }
-        back?;
+        restored?;
         let mut notes = Vec::new();
         if journal.is_seen {
             if needs_boot {
                 journal.boot_id = boot.id.clone();
                 journal.save(host)?;
-                return Ok((self.ask_for_boot(&boot.id)?, notes));
+                return Ok((self.request_reboot(&boot.id)?, notes));
             }
             for action in &journal.actions {
-                match act_back(host, journal, action) {
+                match revert_action(host, journal, action) {
                     Ok(()) => {}
-                    Err(HostError::Off) => return Err(HostError::Off.into()),
-                    // The files are the old ones whatever a service answers; it must not keep the machine from its next order.
+                    Err(HostError::PoweredOff) => return Err(HostError::PoweredOff.into()),
+                    // The files are the old ones even if a service fails, so the failure does not keep the node from its next order.
                     Err(error) => notes.push(error.to_string()),
                 }
             }
@@ -248,57 +251,57 @@ impl<'a> UpdateInProgress<'a> {
         Ok((UpdateOutcome::Settled, notes))
     }
 
-    /// The disk is in the old configuration, and the machine has booted: into the old one, or it is sent there again.
-    fn come_back(mut self, boot: &Boot) -> Result<UpdateOutcome, Failure> {
+    /// The disk is in the old configuration, and the machine has booted: the revert is complete, or the old boot is staged again.
+    fn complete_revert(mut self, boot: &Boot) -> Result<UpdateOutcome, Failure> {
         let (host, journal) = (self.host, &mut self.journal);
-        let lacking = journal.lacks_of_old(boot).join(", ");
-        if !lacking.is_empty() && journal.stagings < STAGINGS {
-            // Counted only once it is prepared: as long as that fails (a registry is away) it is tried, and no boot is wasted.
-            boot_back(host, journal).map_err(|error| unprepared(&journal.from, &lacking, &error))?;
+        let missing = journal.missing_of_old(boot).join(", ");
+        if !missing.is_empty() && journal.stagings < MAX_STAGINGS {
+            // Counted only once it is staged: as long as that fails (a registry is unavailable) it is retried without a boot.
+            restore_boot(host, journal).map_err(|error| not_staged(&journal.from, &missing, &error))?;
             journal.stagings += 1;
             journal.boot_id = boot.id.clone();
             journal.save(host)?;
-            return self.ask_for_boot(&boot.id);
+            return self.request_reboot(&boot.id);
         }
-        if lacking.is_empty() {
+        if missing.is_empty() {
             Journal::end(host)?;
             return Ok(UpdateOutcome::Settled);
         }
-        // More boots are no help, and another order may be.
+        // More boots do not help, but another order may.
         record_boot_mismatch(host, journal)?;
         Journal::end(host)?;
         let from = &journal.from;
         Err(Failure::degraded(format!(
-            "after {STAGINGS} more boots back into {from} this machine still lacks {lacking}"
+            "after {MAX_STAGINGS} more boots back into {from} this machine still lacks {missing}"
         )))
     }
 
-    fn ask_for_boot(self, boot_id: &str) -> Result<UpdateOutcome, Failure> {
+    fn request_reboot(self, boot_id: &str) -> Result<UpdateOutcome, Failure> {
         let (verb, config) = match self.journal.phase {
             Phase::Reverted => ("returns to", &self.journal.from),
             _ => ("boots into", &self.journal.to),
         };
         let why = format!("{verb} {config}");
-        self.reboot.ask(self.host, boot_id, &why)?;
+        self.reboot.request(self.host, boot_id, &why)?;
         Ok(UpdateOutcome::Rebooting(why))
     }
 }
 
-/// A boot into a configuration could not be prepared.
-fn unprepared(config: &str, lacking: &str, error: &HostError) -> Failure {
+/// The failure to stage the boot of a configuration.
+fn not_staged(config: &str, missing: &str, error: &HostError) -> Failure {
     Failure::degraded(format!(
-        "this boot is not the one of {config}: it lacks {lacking}, and the next one could not be prepared: {error}; it is tried \
-         again, and another order is followed"
+        "this boot is not the one of {config}: it lacks {missing}, and the next one could not be prepared: {error}; it is \
+         retried, unless there is another order"
     ))
 }
 
-fn protect_kubeconfig(host: &dyn Host, to: &Target) -> Result<(), HostError> {
+fn protect_kubeconfig(host: &dyn Host, to: &TargetState) -> Result<(), HostError> {
     if to.paths.contains_key(paths::KUBECONFIG) {
         return Ok(());
     }
-    // Differs: a machine without one is fine, because upstream refuses every update there.
+    // Differs: a machine without one is updated, because upstream refuses every update there.
     match host.entry(paths::KUBECONFIG)? {
-        Some(entry) if entry.kind == Kind::File && entry.mode != 0o600 => {
+        Some(entry) if entry.kind == EntryKind::File && entry.mode != 0o600 => {
             host.set_attributes(paths::KUBECONFIG, Attributes { mode: 0o600, uid: entry.uid, gid: entry.gid })
         }
         _ => Ok(()),

@@ -1,14 +1,13 @@
-//! Doing steps, and taking them back.
+//! Execution of steps and actions, and their reversal.
 
-use seaworthy_host::{Attributes, Entry, Host, HostError, Kind, UnitState};
+use seaworthy_host::{Attributes, Entry, EntryKind, Host, HostError, UnitState};
 use seaworthy_plan::disruption::Action;
 
-use super::journal::{Before, Journal};
+use super::journal::{Journal, PathBackup};
 use super::sysctl;
 use crate::decide::steps::Step;
 use crate::paths;
 
-/// Does one step.
 pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     match step {
         Step::KeepOriginal { path, is_replaced: true } => host.keep(path, &paths::original(path)),
@@ -19,7 +18,7 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
         }
         Step::Disable { units } => host.disable(&names(units)),
         Step::Preset { units } => match host.preset(&names(units)) {
-            Err(HostError::Off) => Err(HostError::Off),
+            Err(HostError::PoweredOff) => Err(HostError::PoweredOff),
             _ => Ok(()),
         },
         Step::Enable { units } => host.enable(&names(units)),
@@ -41,27 +40,27 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     }
 }
 
-/// Takes everything on the disk back that a journal's steps may have done. The next boot is another matter ([`boot_back`]).
+/// Restores everything on the disk that a journal's steps may have changed, except for the next boot ([`restore_boot`]).
 pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
-    // Links of the new content go while the new content is there.
+    // Links of a new unit file can only be removed by systemd while the file is there.
     for (unit, _) in &journal.units {
         match host.unit_state(unit)? {
             UnitState::Enabled | UnitState::EnabledRuntime => host.disable(&[unit])?,
-            // After a cut its links may be there without it, or with an empty file, which systemd takes for masked.
+            // After a power cut its links may exist without it, or with an empty file, which systemd takes for masked.
             UnitState::NotFound | UnitState::Masked | UnitState::MaskedRuntime => {
-                if let Err(HostError::Off) = host.disable(&[unit]) {
-                    return Err(HostError::Off);
+                if let Err(HostError::PoweredOff) = host.disable(&[unit]) {
+                    return Err(HostError::PoweredOff);
                 }
             }
             _ => {}
         }
     }
-    // What cannot be taken back must not keep the rest from it.
+    // One failure does not keep the rest from being restored.
     let mut failure = None;
-    for before in journal.before.iter().rev() {
-        match put_back(host, before) {
+    for backup in journal.backups.iter().rev() {
+        match restore_path(host, backup) {
             Ok(()) => {}
-            Err(HostError::Off) => return Err(HostError::Off),
+            Err(HostError::PoweredOff) => return Err(HostError::PoweredOff),
             Err(error) => failure = failure.or(Some(error)),
         }
     }
@@ -79,35 +78,35 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     host.sync()
 }
 
-/// Has the next boot be the old one, whatever of the new one the machine has booted into.
-pub fn boot_back(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
+/// Prepares the old boot, whatever part of the new one the machine has booted into.
+pub fn restore_boot(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     if journal.boot.is_empty() {
         return Ok(());
     }
-    let way = journal.way_back(&host.boot()?);
-    if way.is_empty() {
+    let change = journal.change_to_old(&host.boot()?);
+    if change.is_empty() {
         host.unstage(&journal.boot)?;
     } else {
-        host.stage(&way)?;
+        host.stage(&change)?;
     }
     host.sync()
 }
 
-/// Puts one thing back. What is as it was is left alone: perhaps nobody may touch it, and that is why it is taken back.
-fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
-    match before {
-        Before::Nothing { path } if host.exists(path)? => host.remove(path),
-        Before::Nothing { .. } => Ok(()),
-        Before::Kept { path, name } => {
+/// Restores one entry. An unchanged one is not written: it may be immutable, which may be the cause of the revert.
+fn restore_path(host: &dyn Host, backup: &PathBackup) -> Result<(), HostError> {
+    match backup {
+        PathBackup::Absent { path } if host.exists(path)? => host.remove(path),
+        PathBackup::Absent { .. } => Ok(()),
+        PathBackup::Kept { path, name } => {
             let kept = format!("{}/{name}", paths::JOURNAL);
             if is_same(host, path, &kept)? { Ok(()) } else { host.keep(&kept, path) }
         }
-        Before::NoDirectory { path } if host.exists(path)? && host.names(path)?.is_empty() => {
+        PathBackup::NoDirectory { path } if host.exists(path)? && host.names(path)?.is_empty() => {
             host.remove_directory(path)
         }
-        Before::NoDirectory { .. } => Ok(()),
-        Before::Directory { path, mode, uid, gid } => {
-            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid, size: 0 };
+        PathBackup::NoDirectory { .. } => Ok(()),
+        PathBackup::Directory { path, mode, uid, gid } => {
+            let wanted = Entry { kind: EntryKind::Directory, mode: *mode, uid: *uid, gid: *gid, size: 0 };
             if host.entry(path)?.as_ref() == Some(&wanted) {
                 return Ok(());
             }
@@ -116,14 +115,14 @@ fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
     }
 }
 
-/// Whether the same stands at two paths.
+/// Whether the entries at two paths are equal.
 fn is_same(host: &dyn Host, path: &str, other: &str) -> Result<bool, HostError> {
     let (Some(one), Some(two)) = (host.entry(path)?, host.entry(other)?) else { return Ok(false) };
-    Ok(one == two && (one.kind != Kind::File || host.has_same_content(path, other)?))
+    Ok(one == two && (one.kind != EntryKind::File || host.has_same_content(path, other)?))
 }
 
-/// Does what brings a change into force. A drain has been done, and a reboot is not done here.
-pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
+/// Does an action that puts a change into effect. Drains and reboots are not done here.
+pub fn run_action(host: &dyn Host, action: &Action) -> Result<(), HostError> {
     match action {
         Action::DaemonReload => host.daemon_reload(),
         Action::Reload(unit) => host.reload(unit),
@@ -133,15 +132,15 @@ pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
     }
 }
 
-/// Has what runs go back to the old configuration, whose files are in place again.
-pub fn act_back(host: &dyn Host, journal: &Journal, action: &Action) -> Result<(), HostError> {
+/// Reverts an action, when the old files are restored.
+pub fn revert_action(host: &dyn Host, journal: &Journal, action: &Action) -> Result<(), HostError> {
     match action {
-        // What only the new file set is in no old one: it gets the value that it had.
-        Action::Settings(path) => match journal.settings.get(path).filter(|lines| !lines.is_empty()) {
+        // A key that only the new file set is in no old file: it gets its earlier value.
+        Action::Settings(path) => match journal.sysctls.get(path).filter(|lines| !lines.is_empty()) {
             Some(lines) => host.apply_settings(path, lines),
             None => Ok(()),
         },
-        action => act(host, action),
+        action => run_action(host, action),
     }
 }
 

@@ -1,5 +1,7 @@
-//! After a power cut the machine may have files of both configurations, the kubelet's own among them. Whoever repairs that must
-//! not need a kubelet: a unit of the machine's own runs before it and puts the old files back. The daemon does the rest.
+//! Recovery before the kubelet starts: a unit of the machine that restores the files of an interrupted update.
+//!
+//! After a power cut the machine may have files of both configurations, the kubelet's own among them, so the recovery must not
+//! need a kubelet. The daemon does the rest.
 
 use seaworthy_host::{Attributes, Host, HostError};
 
@@ -9,30 +11,30 @@ use super::perform::restore;
 /// The unit that runs before the kubelet.
 pub const UNIT: &str = "seaworthy-before-kubelet.service";
 
-/// Puts back what an update that was cut off half-way has changed; says which configuration that was.
+/// Restores the files that an interrupted update has changed; returns the configuration of that update.
 ///
-/// No service is told: those that read the files have not been started yet. The journal stays, and with it what the daemon
-/// does about it; doing this twice is doing it once.
+/// No service is reloaded, since those that read the files have not been started yet. The journal stays for the daemon, which
+/// completes the revert. The call can be repeated.
 ///
 /// # Errors
 ///
-/// If the machine does not do what it is asked; what is not put back is tried again by the daemon.
-pub fn put_back(host: &dyn Host) -> Result<Option<String>, HostError> {
+/// If a file cannot be restored; the daemon tries it again.
+pub fn restore_files(host: &dyn Host) -> Result<Option<String>, HostError> {
     let Some(journal) = Journal::load(host)? else { return Ok(None) };
     if !matches!(journal.phase, Phase::Applying | Phase::Undoing) {
         return Ok(None);
     }
     restore(host, &journal)?;
-    // Systemd has read the units as the cut has left them.
+    // Systemd has read the units as the power cut has left them.
     host.daemon_reload()?;
     Ok(Some(journal.to))
 }
 
-/// Has the machine run `program` before its kubelet, from its next boot on.
+/// Installs the unit that runs `program` before the kubelet, from the next boot on.
 ///
 /// # Errors
 ///
-/// If the machine does not do what it is asked.
+/// If the unit cannot be written or enabled.
 pub fn install(host: &dyn Host, program: &str) -> Result<(), HostError> {
     let path = format!("/etc/systemd/system/{UNIT}");
     let text = unit(program);
@@ -40,7 +42,7 @@ pub fn install(host: &dyn Host, program: &str) -> Result<(), HostError> {
         return Ok(());
     }
     if host.exists("/sys/fs/selinux/enforce")? {
-        // Systemd starts no program that is labelled as data. One that cannot be labelled may be startable all the same.
+        // Systemd does not start a program that is labelled as data. One that cannot be labelled may be startable all the same.
         let _ = host.run("chcon", &["--type=bin_t", "--", program]);
     }
     host.write(&path, text.as_bytes(), Attributes::of_root(0o644))?;
@@ -52,7 +54,7 @@ pub fn install(host: &dyn Host, program: &str) -> Result<(), HostError> {
 fn unit(program: &str) -> String {
     format!(
         "[Unit]\n\
-         Description=Puts back what a power cut has left half-done, and completes a first boot\n\
+         Description=Restore files of an interrupted update, and complete a first boot\n\
          ConditionPathExists={program}\n\
          After=dbus.socket\n\
          Before=kubelet.service crio.service containerd.service\n\

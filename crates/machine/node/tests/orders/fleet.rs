@@ -1,4 +1,4 @@
-//! Machines in memory with the real daemon on each, under the real plane.
+//! Machines in memory with the real daemon on each, under the real controllers.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,17 +12,17 @@ use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
-use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
 use seaworthy_machineconfig::{Context, operator};
-use seaworthy_node::target::Wanted;
-use seaworthy_node::{Daemon, Rhythm, Settings, Target, paths};
+use seaworthy_node::target::TargetEntry;
+use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals, TargetState, paths};
 use seaworthy_testkit::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Fleet {
     pub client: Client,
@@ -44,7 +44,7 @@ impl Fleet {
         let client = cluster.client();
         operator::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
-        let plane = tokio::spawn(async move { operator::run(context, Options::default()).await.unwrap() });
+        let plane = tokio::spawn(async move { operator::run(context, MachineConfigOptions::default()).await.unwrap() });
         let mut fleet =
             Fleet { client, hosts: BTreeMap::new(), boots: Arc::default(), tasks: vec![plane], _cluster: cluster };
         fleet.create::<ControllerConfig>(controller_config()).await;
@@ -74,7 +74,7 @@ impl Fleet {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
         let found = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_some_and(&is));
-        match tokio::time::timeout(PATIENCE, found).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, found).await {
             Ok(found) => found.unwrap().unwrap(),
             Err(_) => {
                 let found = self.api::<K>().get_opt(name).await;
@@ -92,7 +92,7 @@ impl Fleet {
         self.bring(name, machine(name, rendered)).await;
     }
 
-    /// Some machine, with its daemon, which starts anew after every boot.
+    /// Machines with their daemons, which are started again after every boot.
     pub async fn bring(&mut self, name: &str, host: FakeHost) {
         self.create::<Node>(seaworthy_testkit::node(name, "worker", None)).await;
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
@@ -101,16 +101,16 @@ impl Fleet {
         self.hosts.insert(name.to_owned(), host.clone());
         let (client, name, boots) = (self.client.clone(), name.to_owned(), Arc::clone(&self.boots));
         self.tasks.push(tokio::spawn(async move {
-            let rhythm = Rhythm {
+            let intervals = DaemonIntervals {
                 first_retry: Duration::from_millis(50),
-                last_retry: Duration::from_millis(200),
+                max_retry: Duration::from_millis(200),
                 // Longer than any test: what is found, is heard of.
                 check: Duration::from_secs(3600),
                 settle: Duration::from_millis(1),
-                ..Rhythm::default()
+                ..DaemonIntervals::default()
             };
             loop {
-                Daemon::new(client.clone(), &name, host.clone(), Settings::default(), rhythm).run().await;
+                Daemon::new(client.clone(), &name, host.clone(), AgentOptions::default(), intervals).run().await;
                 host.boot_orderly();
                 *boots.lock().unwrap().entry(name.clone()).or_default() += 1;
             }
@@ -147,9 +147,9 @@ impl Fleet {
 pub fn machine(name: &str, rendered: &MachineConfig) -> FakeHost {
     let config = rendered.metadata.name.clone().unwrap();
     let host = FakeHost::new(name);
-    let target = Target::parse(&config, &rendered.spec, None).unwrap();
+    let target = TargetState::parse(&config, &rendered.spec, None).unwrap();
     for (path, wanted) in &target.paths {
-        if let Wanted::File { bytes, mode, .. } = wanted {
+        if let TargetEntry::File { bytes, mode, .. } = wanted {
             host.put(path, bytes, *mode);
         }
     }

@@ -1,12 +1,12 @@
-//! The real daemon on machines in memory, on whichever API server the suite is run: from a MachineConfig to a byte on every
-//! machine, and what becomes of an order that changes under its hands.
+//! The real daemon on machines in memory, on whichever API server the suite is run: from a MachineConfig to the files on
+//! every machine, and orders that change while they are carried out.
 
 #![allow(clippy::unwrap_used)]
 
+mod adoption;
 mod at_rest;
-mod between;
 mod fleet;
-mod taken_in;
+mod request_interceptor;
 mod under_way;
 
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::operator;
 use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_node::{Daemon, Rhythm, Settings, paths};
+use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals, paths};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 
-use crate::between::Between;
-use crate::fleet::{Fleet, PATIENCE, file, is_updated, machine, target};
+use crate::fleet::{Fleet, WAIT_TIMEOUT, file, is_updated, machine, target};
+use crate::request_interceptor::RequestInterceptor;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_config_reaches_every_machine_with_a_drain_and_a_boot_each() {
@@ -93,27 +93,27 @@ async fn a_node_on_which_all_is_well_asks_nobody_and_still_sees_the_force_file()
     fleet.create::<Node>(seaworthy_testkit::node("w0", "worker", None)).await;
     let asked = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
-    let rhythm = Rhythm { check: Duration::from_millis(1), ..Rhythm::default() };
-    let client = Between::client(&fleet.client, move |_| {
+    let intervals = DaemonIntervals { check: Duration::from_millis(1), ..DaemonIntervals::default() };
+    let client = RequestInterceptor::client(&fleet.client, move |_| {
         counting.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(true))
     });
-    let mut daemon = Daemon::new(client, "w0", host.clone(), Settings::default(), rhythm);
+    let mut daemon = Daemon::new(client, "w0", host.clone(), AgentOptions::default(), intervals);
     let running = tokio::spawn(async move { daemon.run().await });
     let is_done = |node: &Node| annotation::STATE.of(&node.metadata) == Some("Done");
     fleet.until("w0", is_done).await;
-    // What the first orders have stirred up, settles: then the machine is looked at again and again, and nobody is asked.
+    // After the first orders the machine is checked periodically, and no requests are sent.
     let settle = async {
         let (mut before, mut looks) = (0, 0);
-        while before != asked.load(Ordering::SeqCst) || host.looks() < looks + 10_000 {
+        while before != asked.load(Ordering::SeqCst) || host.read_calls() < looks + 10_000 {
             let now = asked.load(Ordering::SeqCst);
             if now != before {
-                (before, looks) = (now, host.looks());
+                (before, looks) = (now, host.read_calls());
             }
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, settle).await.expect("it asks again and again, or looks no more");
+    tokio::time::timeout(WAIT_TIMEOUT, settle).await.expect("it asks again and again, or looks no more");
     host.put(paths::FORCE, b"", 0o644);
     let is_draining =
         |node: &Node| annotation::DESIRED_DRAIN.of(&node.metadata).is_some_and(|it| it.starts_with("drain-"));
@@ -131,14 +131,14 @@ async fn a_malformed_file_of_first_annotations_is_named_on_the_node() {
     nodes.create(&PostParams::default(), &node).await.unwrap();
     let host = FakeHost::new("w0");
     host.put(paths::INITIAL_ANNOTATIONS, b"{\"a\": ", 0o644);
-    let mut daemon = Daemon::new(client, "w0", host.clone(), Settings::default(), Rhythm::default());
+    let mut daemon = Daemon::new(client, "w0", host.clone(), AgentOptions::default(), DaemonIntervals::default());
     let error = daemon.attempt(false).await.unwrap_err().to_string();
     let node = nodes.get("w0").await.unwrap();
     assert_eq!(annotation::STATE.of(&node.metadata), Some("Degraded"));
     assert_eq!(annotation::REASON.of(&node.metadata), Some(error.as_str()));
     assert!(error.contains(paths::INITIAL_ANNOTATIONS), "{error}");
 
-    // Put right, it is all that was missing.
+    // Fixed, it is all that was missing.
     let first = json!({"metadata": {"name": "first"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}});
     let first: MachineConfig = serde_json::from_value(first).unwrap();
     configs.create(&PostParams::default(), &first).await.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of an order that changes, disappears or cannot be asked about while it is being followed.
+//! Orders that change, disappear or cannot be read while they are carried out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,36 +16,36 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::operator;
 use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_node::order::Again;
-use seaworthy_node::{Daemon, Rhythm, Settings};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals};
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
 
-use crate::between::Between;
-use crate::fleet::{PATIENCE, file, machine};
+use crate::fleet::{WAIT_TIMEOUT, file, machine};
+use crate::request_interceptor::RequestInterceptor;
 
 /// A file that needs neither a drain nor a boot, and one that needs both.
 pub const QUIET: &str = "/etc/nmstate/openshift/a";
 pub const LOUD: &str = "/etc/random";
 
 /// One node that runs `old`, in a cluster that has `old` and `new`, and in which only the test gives orders.
-pub struct Berth {
+pub struct TestNode {
     pub client: Client,
     pub host: FakeHost,
 }
 
-impl Berth {
-    pub async fn new(client: Client, path: &str) -> Berth {
+impl TestNode {
+    pub async fn new(client: Client, path: &str) -> TestNode {
         operator::install(&client, NAMESPACE).await.unwrap();
         let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", Some("old"))).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
         let old = config("old", json!({"config": {"ignition": {"version": "3.5.0"}}}));
-        let berth = Berth { client, host: machine("w0", &old) };
-        berth.configs().create(&PostParams::default(), &old).await.unwrap();
-        berth.configs().create(&PostParams::default(), &config("new", file(path, "x"))).await.unwrap();
-        let report = berth.daemon(berth.client.clone()).attempt(false).await.unwrap();
+        let test_node = TestNode { client, host: machine("w0", &old) };
+        test_node.configs().create(&PostParams::default(), &old).await.unwrap();
+        test_node.configs().create(&PostParams::default(), &config("new", file(path, "x"))).await.unwrap();
+        let report = test_node.daemon(test_node.client.clone()).attempt(false).await.unwrap();
         assert_eq!(report.reason, "");
-        berth
+        test_node
     }
 
     fn configs(&self) -> Api<MachineConfig> {
@@ -53,19 +53,19 @@ impl Berth {
     }
 
     fn daemon(&self, client: Client) -> Daemon<FakeHost> {
-        Daemon::new(client, "w0", self.host.clone(), Settings::default(), Rhythm::default())
+        Daemon::new(client, "w0", self.host.clone(), AgentOptions::default(), DaemonIntervals::default())
     }
 
     pub async fn order(&self, config: &str) {
         order(&self.client, config).await;
     }
 
-    /// Says something on the Node, as somebody else than the daemon.
+    /// Writes annotations of the Node, as another client than the daemon.
     pub async fn say(&self, annotations: Value) {
         say(&self.client, annotations).await;
     }
 
-    /// What the drain controller does when it has been asked.
+    /// Grants a request, as the drain controller does.
     pub async fn grant(&self, wish: &str) {
         self.until(annotation::DESIRED_DRAIN, wish).await;
         self.say(json!({annotation::LAST_APPLIED_DRAIN.as_str(): wish})).await;
@@ -79,7 +79,7 @@ impl Berth {
     pub async fn until(&self, key: Annotation, value: &str) {
         let is_so = |node: Option<&Node>| node.is_some_and(|node| key.of(&node.metadata) == Some(value));
         let waited = await_condition(Api::<Node>::all(self.client.clone()), "w0", is_so);
-        if tokio::time::timeout(PATIENCE, waited).await.is_err() {
+        if tokio::time::timeout(WAIT_TIMEOUT, waited).await.is_err() {
             panic!("{} is {:?}, and not {value:?}", key.as_str(), self.said(key).await);
         }
     }
@@ -111,11 +111,11 @@ fn config(name: &str, spec: Value) -> MachineConfig {
 #[tokio::test(flavor = "multi_thread")]
 async fn order_that_is_taken_back_before_it_is_begun_is_not_carried_out(#[case] path: &str) {
     let cluster = Cluster::start().await;
-    let berth = Berth::new(cluster.client(), path).await;
-    berth.order("new").await;
+    let test_node = TestNode::new(cluster.client(), path).await;
+    test_node.order("new").await;
     // Taken back as soon as the daemon has read it: what it asks for next is what is in the configuration.
-    let (client, is_taken_back) = (berth.client.clone(), Arc::new(AtomicBool::new(false)));
-    let hands = Between::client(&berth.client, move |request| {
+    let (client, is_taken_back) = (test_node.client.clone(), Arc::new(AtomicBool::new(false)));
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
         let is_it = request.uri().path().ends_with("/machineconfigs/new");
         let (client, is_first) = (client.clone(), is_it && !is_taken_back.swap(true, Ordering::SeqCst));
         Box::pin(async move {
@@ -125,31 +125,31 @@ async fn order_that_is_taken_back_before_it_is_begun_is_not_carried_out(#[case] 
             true
         })
     });
-    let mut daemon = berth.daemon(hands);
+    let mut daemon = test_node.daemon(intercepted);
     let report = daemon.attempt(false).await.unwrap();
-    assert_eq!(report.again, Again::Now, "{report:?}");
-    assert_eq!(berth.said(annotation::STATE).await, "Done");
-    assert_eq!(berth.said(annotation::DESIRED_DRAIN).await, "");
+    assert_eq!(report.next_attempt, NextAttempt::Now, "{report:?}");
+    assert_eq!(test_node.said(annotation::STATE).await, "Done");
+    assert_eq!(test_node.said(annotation::DESIRED_DRAIN).await, "");
     let report = daemon.attempt(false).await.unwrap();
-    assert_eq!((report.again, report.reason.as_str()), (Again::OnChange, ""));
-    assert_eq!(berth.said(annotation::STATE).await, "Done");
-    assert_eq!(berth.host.text(path), None);
+    assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::OnChange, ""));
+    assert_eq!(test_node.said(annotation::STATE).await, "Done");
+    assert_eq!(test_node.host.text(path), None);
 
-    // Given again, it is carried out, and said before that.
-    berth.order("new").await;
+    // Given again, it is carried out, and reported before that.
+    test_node.order("new").await;
     daemon.attempt(false).await.unwrap();
-    assert_eq!(berth.said(annotation::STATE).await, "Working");
-    assert_eq!(berth.said(annotation::DESIRED_DRAIN).await, if path == LOUD { "drain-new" } else { "" });
+    assert_eq!(test_node.said(annotation::STATE).await, "Working");
+    assert_eq!(test_node.said(annotation::DESIRED_DRAIN).await, if path == LOUD { "drain-new" } else { "" });
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_of_others_do_not_keep_an_order_from_being_begun() {
     let cluster = Cluster::start().await;
-    let berth = Berth::new(cluster.client(), QUIET).await;
-    berth.order("new").await;
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
+    test_node.order("new").await;
     // A kubelet that writes between each reading and the writing that follows it, five times.
-    let (client, written) = (berth.client.clone(), Arc::new(AtomicUsize::new(0)));
-    let hands = Between::client(&berth.client, move |request| {
+    let (client, written) = (test_node.client.clone(), Arc::new(AtomicUsize::new(0)));
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
         let is_write = request.method() == Method::PATCH;
         let (client, nth) =
             (client.clone(), if is_write { written.fetch_add(1, Ordering::SeqCst) } else { usize::MAX });
@@ -162,76 +162,76 @@ async fn writes_of_others_do_not_keep_an_order_from_being_begun() {
             true
         })
     });
-    let mut daemon = berth.daemon(hands);
+    let mut daemon = test_node.daemon(intercepted);
     let running = tokio::spawn(async move { daemon.run().await });
-    berth.until(annotation::CURRENT_CONFIG, "new").await;
-    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    test_node.until(annotation::CURRENT_CONFIG, "new").await;
+    assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn order_is_not_begun_as_long_as_nobody_can_be_told() {
     let cluster = Cluster::start().await;
-    let berth = Berth::new(cluster.client(), QUIET).await;
-    berth.order("new").await;
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
+    test_node.order("new").await;
     let is_away = Arc::new(AtomicBool::new(true));
     let away = Arc::clone(&is_away);
-    let hands = Between::client(&berth.client, move |request| {
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
         let arrives = request.method() == Method::GET || !away.load(Ordering::SeqCst);
         Box::pin(std::future::ready(arrives))
     });
-    let mut daemon = berth.daemon(hands);
+    let mut daemon = test_node.daemon(intercepted);
     let error = daemon.attempt(false).await.unwrap_err().to_string();
     assert!(error.starts_with("write the node's annotations: "), "{error}");
-    assert_eq!(berth.host.text(QUIET), None);
+    assert_eq!(test_node.host.text(QUIET), None);
     is_away.store(false, Ordering::SeqCst);
     daemon.attempt(false).await.unwrap();
-    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
 }
 
 /// Time is the test's: an hour passes in no time.
 #[tokio::test(start_paused = true)]
 async fn hour_without_the_api_changes_nothing_and_ends_by_itself() {
     let cluster = Embedded::start().await;
-    let berth = Berth::new(cluster.client(), QUIET).await;
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
     let (is_away, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (away, count) = (Arc::clone(&is_away), Arc::clone(&refused));
-    let hands = Between::client(&berth.client, move |request| {
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
         let is_refused = away.load(Ordering::SeqCst);
         let is_attempt = request.uri().path().ends_with("/nodes/w0");
         count.fetch_add(usize::from(is_refused && is_attempt), Ordering::SeqCst);
         Box::pin(std::future::ready(!is_refused))
     });
-    let mut daemon = berth.daemon(hands);
+    let mut daemon = test_node.daemon(intercepted);
     let running = tokio::spawn(async move { daemon.run().await });
-    berth.order("new").await;
-    berth.until(annotation::CURRENT_CONFIG, "new").await;
+    test_node.order("new").await;
+    test_node.until(annotation::CURRENT_CONFIG, "new").await;
 
     is_away.store(true, Ordering::SeqCst);
-    berth.order("old").await;
+    test_node.order("old").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
-    assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "new");
+    assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
+    assert_eq!(test_node.said(annotation::CURRENT_CONFIG).await, "new");
     // It has tried all the time, once a minute in the end.
     let tried = refused.load(Ordering::SeqCst);
     assert!((55..75).contains(&tried), "{tried} times");
 
     let back = tokio::time::Instant::now();
     is_away.store(false, Ordering::SeqCst);
-    berth.until(annotation::CURRENT_CONFIG, "old").await;
-    assert!(back.elapsed() <= Rhythm::default().last_retry, "{:?}", back.elapsed());
-    assert_eq!(berth.host.text(QUIET), None);
+    test_node.until(annotation::CURRENT_CONFIG, "old").await;
+    assert!(back.elapsed() <= DaemonIntervals::default().max_retry, "{:?}", back.elapsed());
+    assert_eq!(test_node.host.text(QUIET), None);
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_that_is_deleted_while_it_is_applied_is_applied() {
     let cluster = Cluster::start().await;
-    let berth = Berth::new(cluster.client(), QUIET).await;
-    berth.order("new").await;
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
+    test_node.order("new").await;
     // Deleted in the moment in which the daemon says that it begins.
-    let (client, is_deleted) = (berth.client.clone(), Arc::new(AtomicBool::new(false)));
-    let hands = Between::client(&berth.client, move |request| {
+    let (client, is_deleted) = (test_node.client.clone(), Arc::new(AtomicBool::new(false)));
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
         let is_first = request.method() == Method::PATCH && !is_deleted.swap(true, Ordering::SeqCst);
         let configs: Api<MachineConfig> = Api::all(client.clone());
         Box::pin(async move {
@@ -241,38 +241,42 @@ async fn configuration_that_is_deleted_while_it_is_applied_is_applied() {
             true
         })
     });
-    let mut daemon = berth.daemon(hands);
+    let mut daemon = test_node.daemon(intercepted);
     daemon.attempt(false).await.unwrap();
-    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
     daemon.attempt(false).await.unwrap();
-    assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "new");
+    assert_eq!(test_node.said(annotation::CURRENT_CONFIG).await, "new");
     // One that starts now has only the disk to look at, which is enough.
-    let report = berth.daemon(berth.client.clone()).attempt(true).await.unwrap();
-    assert_eq!((report.again, report.reason.as_str()), (Again::OnChange, ""));
-    assert_eq!(berth.said(annotation::STATE).await, "Done");
-    berth.order("old").await;
-    let mut daemon = berth.daemon(berth.client.clone());
+    let report = test_node.daemon(test_node.client.clone()).attempt(true).await.unwrap();
+    assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::OnChange, ""));
+    assert_eq!(test_node.said(annotation::STATE).await, "Done");
+    test_node.order("old").await;
+    let mut daemon = test_node.daemon(test_node.client.clone());
     daemon.attempt(false).await.unwrap();
-    assert_eq!(berth.host.text(QUIET), None);
+    assert_eq!(test_node.host.text(QUIET), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_that_is_deleted_before_it_is_applied_is_named_and_waited_for() {
     let cluster = Cluster::start().await;
-    let berth = Berth::new(cluster.client(), QUIET).await;
-    let new = berth.configs().get("new").await.unwrap();
-    berth.configs().delete("new", &DeleteParams::default()).await.unwrap();
-    berth.order("new").await;
-    let rhythm =
-        Rhythm { first_retry: Duration::from_millis(20), last_retry: Duration::from_millis(100), ..Rhythm::default() };
-    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm);
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
+    let new = test_node.configs().get("new").await.unwrap();
+    test_node.configs().delete("new", &DeleteParams::default()).await.unwrap();
+    test_node.order("new").await;
+    let intervals = DaemonIntervals {
+        first_retry: Duration::from_millis(20),
+        max_retry: Duration::from_millis(100),
+        ..DaemonIntervals::default()
+    };
+    let mut daemon =
+        Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals);
     let running = tokio::spawn(async move { daemon.run().await });
-    berth.until(annotation::STATE, "Degraded").await;
-    assert!(berth.said(annotation::REASON).await.contains("MachineConfig new does not exist"));
-    assert_eq!(berth.host.text(QUIET), None);
-    berth.configs().create(&PostParams::default(), &config("new", json!(new.spec))).await.unwrap();
-    berth.until(annotation::CURRENT_CONFIG, "new").await;
-    assert_eq!(berth.said(annotation::REASON).await, "");
-    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    test_node.until(annotation::STATE, "Degraded").await;
+    assert!(test_node.said(annotation::REASON).await.contains("MachineConfig new not found"));
+    assert_eq!(test_node.host.text(QUIET), None);
+    test_node.configs().create(&PostParams::default(), &config("new", json!(new.spec))).await.unwrap();
+    test_node.until(annotation::CURRENT_CONFIG, "new").await;
+    assert_eq!(test_node.said(annotation::REASON).await, "");
+    assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
     running.abort();
 }

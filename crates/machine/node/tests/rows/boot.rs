@@ -1,4 +1,4 @@
-//! What the next boot gets, the first one included.
+//! Changes of the next boot, including the first boot.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried
     let mut last = None;
     for _ in 0..40 {
         let report = node.step();
-        if report.is_rebooting || node.host.is_reboot_asked() {
+        if report.is_rebooting || node.host.is_reboot_requested() {
             // The staged deployment is lost each time.
             node.host.cut();
             node.host.power_on(seaworthy_host::Unsynced::Kept);
@@ -20,7 +20,7 @@ fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried
         last = Some(report);
     }
     let report = last.unwrap();
-    assert_eq!((report.state, report.again), (State::Degraded, Again::OnChange));
+    assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::OnChange));
     assert!(report.reason.contains("kernel argument a=1"), "{}", report.reason);
     assert_eq!(report.current.unwrap().name, "old");
     assert_eq!(node.boots, 5, "one for the update, three more, one back");
@@ -65,11 +65,11 @@ fn another_kernel_is_put_into_the_next_image_anew() {
 fn at_rest(node: &mut Node) -> seaworthy_node::Report {
     for _ in 0..40 {
         let report = node.step();
-        if node.host.is_reboot_asked() {
+        if node.host.is_reboot_requested() {
             node.host.boot_orderly();
             node.boots += 1;
             node.restart();
-        } else if report.again == Again::OnChange && report.ask.is_none() {
+        } else if report.next_attempt == NextAttempt::OnChange && report.drain_request.is_none() {
             return report;
         }
     }
@@ -79,7 +79,7 @@ fn at_rest(node: &mut Node) -> seaworthy_node::Report {
 /// Lets a node go on until it has asked for a boot.
 fn asks_for_boot(node: &mut Node) {
     for _ in 0..40 {
-        if node.host.is_reboot_asked() {
+        if node.host.is_reboot_requested() {
             return;
         }
         node.step();
@@ -156,7 +156,7 @@ fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
     for _ in 0..40 {
         let report = node.step();
         reasons.push(report.reason);
-        if node.host.is_reboot_asked() {
+        if node.host.is_reboot_requested() {
             node.host.boot_orderly();
             node.restart();
         }
@@ -188,9 +188,9 @@ fn a_registry_that_is_away_after_a_power_cut_is_waited_for_and_condemns_nothing(
     node.host.fail_times("stage", "registry is away", 9);
     for _ in 0..9 {
         let report = node.step();
-        assert_eq!((report.state, report.again), (State::Degraded, Again::Backoff));
+        assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::Backoff));
         assert!(report.reason.contains("lacks image image-2") && report.reason.contains("registry is away"));
-        assert!(!node.host.is_reboot_asked());
+        assert!(!node.host.is_reboot_requested());
     }
     assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 1));
 }
@@ -211,7 +211,7 @@ fn another_order_is_followed_while_the_boot_of_the_last_one_cannot_be_prepared(
     node.order.desired = Some(if name == "old" { old } else { newer });
     let report = node.step();
     assert!(report.reason.contains("new is no longer ordered"), "{}", report.reason);
-    node.host.heal();
+    node.host.clear_faults();
     let report = at_rest(&mut node);
     assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, name), "{}", report.reason);
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some(image));
@@ -231,11 +231,11 @@ fn nothing_is_taken_back_for_an_order(#[case] newer: Value, #[case] is_claimed: 
         is_claimed
     });
     assert_eq!((report.state, asked), (state, usize::from(!is_claimed)), "{}", report.reason);
-    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now });
-    assert!(!node.host.is_reboot_asked());
+    assert_eq!(report.next_attempt, if is_claimed { NextAttempt::Backoff } else { NextAttempt::Now });
+    assert!(!node.host.is_reboot_requested());
     assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "new");
     // The boot that is lacking is still tried.
-    node.host.heal();
+    node.host.clear_faults();
     asks_for_boot(&mut node);
     assert_eq!(node.host.calls().last().unwrap(), "reboot boots into new");
 }
@@ -247,9 +247,14 @@ fn no_way_back_is_left_for_an_order(#[case] newer: Value, #[case] is_claimed: bo
     let (mut node, _) = sent_back_in_vain();
     node.order.desired = Some(config("newer", &spec(newer)));
     let report = node.agent.sync(&node.order, &mut |_| is_claimed);
-    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now }, "{}", report.reason);
-    assert!(!node.host.exists(paths::ASTRAY).unwrap());
-    node.host.heal();
+    assert_eq!(
+        report.next_attempt,
+        if is_claimed { NextAttempt::Backoff } else { NextAttempt::Now },
+        "{}",
+        report.reason
+    );
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap());
+    node.host.clear_faults();
     asks_for_boot(&mut node);
     assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
 }
@@ -295,7 +300,7 @@ fn without_a_way_back() -> (Node, Config) {
 #[test]
 fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
     let (mut node, _) = without_a_way_back();
-    node.host.heal();
+    node.host.clear_faults();
     let report = at_rest(&mut node);
     assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
     let (image, arguments, kernel, packages) = node.host.snapshot().boot;
@@ -307,7 +312,7 @@ fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
     node.order.desired = Some(config("newest", &spec(json!({"osImageURL": "image-4"}))));
     let report = node.step();
     assert!(report.reason.contains("expected target osImageURL"), "{}", report.reason);
-    assert!(!node.host.exists(paths::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap());
 }
 
 #[test]
@@ -317,23 +322,23 @@ fn an_order_back_to_what_the_disk_is_in_is_followed_as_soon_as_its_boot_can_be_h
     node.drains.clear();
     for _ in 0..5 {
         let report = node.step();
-        assert!(report.ask.is_some() || report.reason.contains("image-1 is gone"), "{}", report.reason);
+        assert!(report.drain_request.is_some() || report.reason.contains("image-1 is gone"), "{}", report.reason);
     }
-    node.host.heal();
+    node.host.clear_faults();
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
     assert_eq!(node.drains, ["drain-old", "uncordon-old"]);
     let (image, arguments, kernel, packages) = node.host.snapshot().boot;
     assert_eq!((image.as_deref(), kernel, packages), (Some("image-1"), Kernel::Default, vec![]));
     assert_eq!(arguments, ["root=/dev/vda", "quiet", "a=1"]);
-    assert!(!node.host.exists(paths::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap());
 }
 
 #[test]
 fn a_boot_back_that_does_not_come_is_not_tried_for_ever_and_the_way_out_is_named() {
     let (mut node, old) = without_a_way_back();
     node.order.desired = Some(old);
-    node.host.heal();
+    node.host.clear_faults();
     node.host.lose_argument("a=1");
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Degraded, 4), "one and three more: {}", report.reason);
@@ -348,11 +353,83 @@ fn a_boot_back_that_does_not_come_is_not_tried_for_ever_and_the_way_out_is_named
     assert!(node.host.boot().unwrap().arguments.contains(&"a=1".to_owned()));
 }
 
+/// Gives a record the name that it had in earlier versions.
+fn rename_to_legacy(node: &Node, path: &str, legacy_path: &str) {
+    let text = node.host.text(path).unwrap();
+    node.host.delete_file(path);
+    node.host.put(legacy_path, text.as_bytes(), 0o644);
+}
+
+#[test]
+fn boot_mismatch_that_an_earlier_version_recorded_counts_and_is_removed_when_the_boot_matches() {
+    let (mut node, _) = without_a_way_back();
+    rename_to_legacy(&node, paths::BOOT_MISMATCH, paths::LEGACY_BOOT_MISMATCH);
+    node.host.clear_faults();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-3"));
+    assert!(!node.host.exists(paths::LEGACY_BOOT_MISMATCH).unwrap());
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap());
+}
+
+#[test]
+fn boot_mismatch_that_an_earlier_version_recorded_is_recorded_again_under_the_new_name() {
+    let (mut node, old) = without_a_way_back();
+    let recorded = node.host.text(paths::BOOT_MISMATCH).unwrap();
+    let names: std::collections::BTreeSet<String> =
+        serde_json::from_str::<serde_json::Map<String, Value>>(&recorded).unwrap().keys().cloned().collect();
+    assert!(names.iter().eq(["arguments", "config", "packages"]), "not those of the first version: {names:?}");
+    rename_to_legacy(&node, paths::BOOT_MISMATCH, paths::LEGACY_BOOT_MISMATCH);
+    node.order.desired = Some(old);
+    node.host.clear_faults();
+    node.host.lose_argument("a=1");
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Degraded, 4), "{}", report.reason);
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-1"), "it is not sent back");
+    assert!(!node.host.exists(paths::LEGACY_BOOT_MISMATCH).unwrap());
+    // What was left of the update that was reverted is still known.
+    let packages = |text: &str| serde_json::from_str::<Value>(text).unwrap()["packages"].clone();
+    assert_eq!(packages(&node.host.text(paths::BOOT_MISMATCH).unwrap()), packages(&recorded));
+}
+
+#[test]
+fn configuration_that_an_earlier_version_gave_up_is_not_tried_until_another_one_is_ordered() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    assert_eq!((at_rest(&mut node).state, node.boots), (State::Degraded, 5));
+    rename_to_legacy(&node, paths::REBOOT_REQUIRED, paths::LEGACY_REBOOT_REQUIRED);
+    node.host.lose_no_argument();
+    node.restart();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Degraded, 5), "{}", report.reason);
+    assert!(report.reason.ends_with("lacks kernel argument c=3"), "{}", report.reason);
+    assert!(node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+    assert_eq!(node.obey(&old).state, State::Done);
+    assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+    assert!(!node.host.exists(paths::REBOOT_REQUIRED).unwrap());
+}
+
+#[test]
+fn failure_that_an_earlier_version_recorded_is_replaced_by_the_next_one() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    let record = br#"{"config":"new","why":"crio.service has failed","is_final":false}"#;
+    node.host.put(paths::LEGACY_REBOOT_REQUIRED, record, 0o644);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    assert_eq!((at_rest(&mut node).state, node.boots), (State::Degraded, 5));
+    assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+    let record = node.host.text(paths::REBOOT_REQUIRED).unwrap();
+    assert!(record.contains("kernel argument c=3") && record.contains(r#""is_final":true"#), "{record}");
+}
+
 #[test]
 fn a_newer_order_is_followed_while_the_boot_back_lacks_something_and_cannot_be_prepared() {
     let (mut node, old) = without_a_way_back();
     node.order.desired = Some(old);
-    node.host.heal();
+    node.host.clear_faults();
     node.host.lose_argument("a=1");
     asks_for_boot(&mut node);
     node.host.boot_orderly();
@@ -362,8 +439,8 @@ fn a_newer_order_is_followed_while_the_boot_back_lacks_something_and_cannot_be_p
     assert!(node.step().reason.contains("lacks kernel argument a=1, and the next one could not be prepared"));
     node.order.desired = Some(config("newest", &spec(json!({"kernelArguments": ["d=4"], "osImageURL": "image-1"}))));
     node.step();
-    assert!(!node.host.is_reboot_asked());
-    node.host.heal();
+    assert!(!node.host.is_reboot_requested());
+    node.host.clear_faults();
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
     let (image, arguments, kernel, packages) = node.host.snapshot().boot;
@@ -412,16 +489,16 @@ fn what_is_left_of_a_change_that_was_given_up_goes_with_the_next_order(#[case] n
     if name == "both" {
         // It is begun with a drain and taken back.
         node.order.desired = Some(newer.clone());
-        assert!(node.step().ask.is_some());
+        assert!(node.step().drain_request.is_some());
     }
     node.order.desired = Some(if name == "newer" { newer } else { old });
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
     let (_, arguments, kernel, packages) = node.host.snapshot().boot;
-    // The machine's own `quiet` must stay. A second one does no harm, and nobody can tell the two apart.
+    // The machine's own `quiet` must stay. A second one does no harm, and the two cannot be distinguished.
     assert_eq!((arguments, kernel, packages), (texts(&["root=/dev/vda", "quiet", "quiet"]), Kernel::Default, vec![]));
     assert_eq!(node.host.text("/etc/newer").is_some(), name == "newer");
-    assert!(!node.host.exists(paths::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap());
 }
 
 fn texts(list: &[&str]) -> Vec<String> {
@@ -433,7 +510,7 @@ fn an_update_that_was_cut_off_before_it_counted_boots_only_for_what_is_lacking()
     let (old, new) = boots();
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.order.desired = Some(new);
-    // Everything is written and prepared, and nothing is said of it yet; then somebody boots the machine in good order.
+    // Everything is written and staged, and the journal is still in the phase before; then the machine is rebooted.
     let journal = format!("{}/journal.json", paths::JOURNAL);
     node.step();
     let before = node.host.calls().len();
@@ -489,7 +566,7 @@ fn a_machine_that_joined_without_its_kernel_arguments_gets_them_before_it_is_don
     let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
     let host = FakeHost::new("m");
     let mut node = Node {
-        agent: Agent::new(host.clone(), Settings::default()),
+        agent: Agent::new(host.clone(), AgentOptions::default()),
         host,
         order: Order { state: None, ..order(&first, &first) },
         said: Vec::new(),

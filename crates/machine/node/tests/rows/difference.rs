@@ -1,4 +1,4 @@
-//! In which respects two configurations differ.
+//! Differences between two configurations.
 
 use super::*;
 

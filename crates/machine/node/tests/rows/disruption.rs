@@ -1,4 +1,4 @@
-//! What a change does to a node.
+//! Disruption of a change.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn d20_pull_secret_kubelet_ca_and_keys_need_nothing() {
     let old = spec(core(json!({"name": "core", "sshAuthorizedKeys": ["a"]})));
     let new = spec(core(json!({"name": "core", "sshAuthorizedKeys": ["b"]})));
     assert_eq!(least_disruption(&old, &new, None).level, Level::None);
-    // The kubelet's CA is kept right by somebody else: neither written nor looked at.
+    // The kubelet's CA is renewed by another component: neither written nor compared.
     let of = |text: &str| files(vec![file(paths::KUBELET_CA, text)]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &of("old")));
     assert_eq!(node.obey(&config("new", &of("new"))).state, State::Done);

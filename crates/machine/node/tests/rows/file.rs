@@ -1,4 +1,4 @@
-//! Files that come, change and go, and what stood in their place.
+//! Files that are added, changed and removed, and their originals.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn d49_what_stood_there_comes_back_when_no_configuration_has_it_any_more(#[case]
     if has_packages {
         host.vendor_owns(path);
     }
-    host.put_of(path, b"theirs", Attributes { mode: 0o640, uid: 7, gid: 8 });
+    host.put_owned(path, b"theirs", Attributes { mode: 0o640, uid: 7, gid: 8 });
     let mut node = Node::new(host, &config("old", &files(vec![])));
     node.obey(&config("one", &files(vec![file(path, "ours")])));
     node.obey(&config("two", &files(vec![file(path, "ours again")])));
@@ -76,12 +76,12 @@ fn d48_a_write_that_fails_at_the_third_of_five_files_takes_the_first_two_back() 
     let mut node = Node::new(FakeHost::new("m"), &config("old", &of("old")));
     node.host.fail(&format!("write {}", path(3)), "Read-only file system");
     let report = node.obey(&config("new", &of("new")));
-    assert_eq!((report.state, report.again), (State::Degraded, Again::Backoff));
+    assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::Backoff));
     assert!(report.reason.contains(&path(3)) && report.reason.contains("Read-only file system"), "{}", report.reason);
     assert!(node.host.calls().contains(&format!("write {}", path(2))));
     assert!((1..=5).all(|number| node.host.text(&path(number)).unwrap() == "old"));
     // The cause is gone.
-    node.host.heal();
+    node.host.clear_faults();
     assert_eq!(node.settle().state, State::Done);
     assert!((1..=5).all(|number| node.host.text(&path(number)).unwrap() == "new"));
 }

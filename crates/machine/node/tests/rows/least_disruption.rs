@@ -1,4 +1,4 @@
-//! What is in force without a reboot, and what is done where it is not.
+//! Changes without a reboot, and the reboot if they are not in effect.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn only_the_file_that_changes_is_applied_and_only_where_it_has_the_last_word() {
     assert_eq!((report.state, node.boots), (State::Done, 0), "{}", report.reason);
     let running = |key: &str| node.host.text(&format!("/proc/sys/{key}")).unwrap();
     assert_eq!(running("vm/swappiness"), "2\n");
-    assert_eq!(running("net/ipv4/ip_forward"), "1\n", "somebody else's");
+    assert_eq!(running("net/ipv4/ip_forward"), "1\n", "another component's");
     assert_eq!(running("kernel/panic"), "10\n", "a later file has the last word");
     assert!(!node.host.calls().iter().any(|call| call.starts_with("restart")), "{:#?}", node.host.calls());
 }
@@ -124,6 +124,22 @@ fn what_only_our_knowledge_asks_for_is_done_by_a_reboot_where_it_fails() {
 }
 
 #[test]
+fn configuration_that_needs_a_reboot_by_the_record_of_an_earlier_version_gets_one() {
+    let host = FakeHost::new("m");
+    host.add_setting("/proc/sys/vm/swappiness", "60");
+    let mut node = Node::new(host, &sysctl(10));
+    let record = br#"{"config":"v20","why":"vm/swappiness should be 20 and is 10","is_final":false}"#;
+    node.host.put(paths::LEGACY_REBOOT_REQUIRED, record, 0o644);
+    let report = node.obey(&sysctl(20));
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    // The record is about no other configuration, and goes with the next order.
+    let report = node.obey(&sysctl(30));
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+    assert!(!node.host.exists(paths::REBOOT_REQUIRED).unwrap());
+}
+
+#[test]
 fn a_service_that_fails_after_its_restart_is_taken_back_by_name() {
     let of = |nice: u32| {
         let unit = format!("[Service]\nNice={nice}\n");
@@ -131,7 +147,7 @@ fn a_service_that_fails_after_its_restart_is_taken_back_by_name() {
     };
     let mut node = Node::new(FakeHost::new("m"), &config("old", &of(1)));
     node.host.add_service("a.service", &["/etc/systemd/system/a.service"]);
-    node.host.sicken("a.service");
+    node.host.fail_service("a.service");
     node.order.desired = Some(config("new", &of(2)));
     let report = node.agent.sync(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Degraded);

@@ -1,5 +1,5 @@
-//! The rows of server-and-daemon.md, part E, about the daemon. The number is in the name of the test, here or where the table
-//! says; `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
+//! Behaviours of the daemon, by row number (`D-1` to `D-52`). The number is in the name of the test, here or in the file of the
+//! table; `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
 //!
 //! | rows | where |
 //! |---|---|
@@ -32,16 +32,16 @@ use rstest::rstest;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Attributes, FakeHost, Host, Kernel};
-use seaworthy_node::decide::{Move, Standing, decide};
+use seaworthy_node::decide::{DecisionInputs, NextAction, decide};
 use seaworthy_node::observed::observe;
-use seaworthy_node::order::Again;
+use seaworthy_node::order::NextAttempt;
 use seaworthy_node::validate::{Aspect, validate};
-use seaworthy_node::{Agent, Config, Order, Settings, Step, Target, paths, steps};
+use seaworthy_node::{Agent, AgentOptions, Config, Order, Step, TargetState, paths, steps};
 use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 
-fn target(value: Value) -> Target {
-    Target::parse("rendered", &spec(value), None).unwrap()
+fn target(value: Value) -> TargetState {
+    TargetState::parse("rendered", &spec(value), None).unwrap()
 }
 
 /// What differs, and how much of a disruption that is.

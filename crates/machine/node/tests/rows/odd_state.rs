@@ -1,4 +1,4 @@
-//! Overrides, and states that nobody asked for.
+//! Overrides, and unexpected states of a machine.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn a_directory_in_the_way_is_named_and_nothing_is_touched() {
         "{}",
         report.reason
     );
-    node.host.take("/etc/nmstate/openshift/a/below");
+    node.host.delete_file("/etc/nmstate/openshift/a/below");
     assert_eq!(node.settle().state, State::Done);
 }
 
@@ -80,7 +80,7 @@ fn a_disk_that_is_full_of_the_update_is_emptied_of_it() {
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("old is back in place"), "{}", report.reason);
     assert!(node.host.text(&path(2)).is_none());
-    node.host.heal();
+    node.host.clear_faults();
     assert_eq!(node.settle().state, State::Done);
 }
 
@@ -95,6 +95,6 @@ fn a_file_in_the_place_of_a_directory_is_named_before_anything_is_touched() {
     assert_eq!(node.host.text("/home/core/.ssh").unwrap(), "mine");
     // The way back is open, and so is the way on.
     assert_eq!(node.obey(&config("old", &files(vec![]))).state, State::Done);
-    node.host.take("/home/core/.ssh");
+    node.host.delete_file("/home/core/.ssh");
     assert_eq!(node.obey(&config("new", &of("k1"))).state, State::Done);
 }

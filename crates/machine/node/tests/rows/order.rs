@@ -1,17 +1,17 @@
-//! What is done next about an order.
+//! The next action for an order.
 
 use super::*;
 
-fn next(order: &Order, disk: (&str, Option<&str>), desired: (&str, Option<&str>)) -> Move {
-    decide(order, Standing { disk, desired, is_anyway: false, needs_drain: false })
+fn next(order: &Order, disk: (&str, Option<&str>), desired: (&str, Option<&str>)) -> NextAction {
+    decide(order, DecisionInputs { disk, desired, must_update: false, needs_drain: false })
 }
 
 #[test]
 fn d34_d35_d36_the_disk_decides_what_the_node_runs() {
     let [one, two] = ["test1", "test2"].map(named);
-    assert_eq!(next(&order(&one, &two), ("test1", None), ("test2", None)), Move::Update);
-    assert_eq!(next(&order(&one, &one), ("test1", None), ("test1", None)), Move::Nothing);
-    assert_eq!(next(&order(&one, &two), ("test3", None), ("test2", None)), Move::Update);
+    assert_eq!(next(&order(&one, &two), ("test1", None), ("test2", None)), NextAction::Update);
+    assert_eq!(next(&order(&one, &one), ("test1", None), ("test1", None)), NextAction::Nothing);
+    assert_eq!(next(&order(&one, &two), ("test3", None), ("test2", None)), NextAction::Update);
     // In full: the update is from what the disk says.
     let of = |text: &str| files(vec![file("/etc/nmstate/openshift/a", text)]);
     let mut node = Node::new(FakeHost::new("m"), &config("test3", &of("3")));
@@ -26,9 +26,9 @@ fn d37_d38_images_count_like_configurations() {
     let one = named("test1");
     let mut fresh = order(&one, &one);
     fresh.state = None;
-    assert_eq!(next(&fresh, ("test1", Some("i")), ("test1", Some("i"))), Move::SayDone);
-    assert_eq!(next(&order(&one, &one), ("test1", Some("i")), ("test1", Some("i"))), Move::Nothing);
-    assert_eq!(next(&order(&one, &one), ("test1", Some("image2")), ("test1", Some("image1"))), Move::Update);
+    assert_eq!(next(&fresh, ("test1", Some("i")), ("test1", Some("i"))), NextAction::ReportDone);
+    assert_eq!(next(&order(&one, &one), ("test1", Some("i")), ("test1", Some("i"))), NextAction::Nothing);
+    assert_eq!(next(&order(&one, &one), ("test1", Some("image2")), ("test1", Some("image1"))), NextAction::Update);
     let mut node = Node::new(FakeHost::new("m"), &config("a", &spec(json!({}))));
     let built = Config { image: Some("built-1".to_owned()), ..config("a", &spec(json!({}))) };
     assert_eq!(node.obey(&built).state, State::Done);
@@ -40,17 +40,18 @@ fn d37_d38_images_count_like_configurations() {
 fn a_drain_is_asked_for_once_waited_for_and_ended_with_an_uncordon() {
     let [old, new] = ["old", "new"].map(named);
     let mut order = order(&old, &new);
-    let standing = |disk| Standing { disk: (disk, None), desired: ("new", None), is_anyway: false, needs_drain: true };
-    assert_eq!(decide(&order, standing("old")), Move::Ask("drain-new".to_owned()));
+    let inputs =
+        |disk| DecisionInputs { disk: (disk, None), desired: ("new", None), must_update: false, needs_drain: true };
+    assert_eq!(decide(&order, inputs("old")), NextAction::RequestDrain("drain-new".to_owned()));
     order.desired_drain = Some("drain-new".to_owned());
-    assert_eq!(decide(&order, standing("old")), Move::Wait("drain-new".to_owned()));
+    assert_eq!(decide(&order, inputs("old")), NextAction::WaitForDrain("drain-new".to_owned()));
     order.last_applied_drain = Some("drain-new".to_owned());
-    assert_eq!(decide(&order, standing("old")), Move::Update);
-    assert_eq!(decide(&order, standing("new")), Move::Ask("uncordon-new".to_owned()));
+    assert_eq!(decide(&order, inputs("old")), NextAction::Update);
+    assert_eq!(decide(&order, inputs("new")), NextAction::RequestDrain("uncordon-new".to_owned()));
     order.desired_drain = Some("uncordon-new".to_owned());
-    assert_eq!(decide(&order, standing("new")), Move::Wait("uncordon-new".to_owned()));
+    assert_eq!(decide(&order, inputs("new")), NextAction::WaitForDrain("uncordon-new".to_owned()));
     order.last_applied_drain = Some("uncordon-new".to_owned());
-    assert_eq!(decide(&order, standing("new")), Move::SayDone);
+    assert_eq!(decide(&order, inputs("new")), NextAction::ReportDone);
 }
 
 #[test]
@@ -58,10 +59,10 @@ fn a_revert_while_the_drain_is_under_way_ends_it() {
     let (old, new) = (config("old", &files(vec![])), config("new", &files(vec![file("/etc/random", "")])));
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.order.desired = Some(new);
-    assert_eq!(node.agent.sync(&node.order, &mut |_| true).ask.as_deref(), Some("drain-new"));
+    assert_eq!(node.agent.sync(&node.order, &mut |_| true).drain_request.as_deref(), Some("drain-new"));
     node.order.desired_drain = Some("drain-new".to_owned());
     let report = node.agent.sync(&node.order, &mut |_| true);
-    assert_eq!((report.ask, report.state), (None, State::Working));
+    assert_eq!((report.drain_request, report.state), (None, State::Working));
     let report = node.obey(&old);
     assert_eq!(report.state, State::Done);
     assert_eq!((node.drains.as_slice(), node.boots), (&["uncordon-old".to_owned()][..], 0));

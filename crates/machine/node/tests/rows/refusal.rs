@@ -1,17 +1,17 @@
-//! What a running machine cannot take over.
+//! Configurations that cannot be applied to a running machine.
 
 use super::*;
 
 fn refusal(old: Value, new: Value) -> Option<String> {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &spec(old)));
-    let calls = node.host.acts();
+    let calls = node.host.write_calls();
     let report = node.obey(&config("new", &spec(new)));
     if report.state == State::Done {
         return None;
     }
-    assert_eq!((report.state, report.again), (State::Unreconcilable, Again::OnChange));
-    assert_eq!(node.host.acts(), calls, "nothing is touched");
-    assert_eq!(node.order.desired_drain, None, "nobody leaves for nothing");
+    assert_eq!((report.state, report.next_attempt), (State::Unreconcilable, NextAttempt::OnChange));
+    assert_eq!(node.host.write_calls(), calls, "nothing is touched");
+    assert_eq!(node.order.desired_drain, None, "no drain for nothing");
     Some(report.reason)
 }
 

@@ -1,4 +1,4 @@
-//! Configurations, orders and a machine that boots when it is asked to.
+//! Configurations, orders, and a node with its machine and agent.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -9,9 +9,9 @@ use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
 pub use seaworthy_node::Config;
-use seaworthy_node::clock::{Clock, Moment};
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Order, Report, Settings};
+use seaworthy_node::clock::{Clock, ClockReading};
+use seaworthy_node::order::NextAttempt;
+use seaworthy_node::{Agent, AgentOptions, Order, Report};
 use serde_json::{Value, json};
 
 pub fn source(text: &str) -> String {
@@ -50,25 +50,25 @@ pub fn order(current: &Config, desired: &Config) -> Order {
 
 /// A clock that only a test moves.
 #[derive(Clone, Default)]
-pub struct Hands(Arc<Mutex<(Duration, i64)>>);
+pub struct ManualClock(Arc<Mutex<(Duration, i64)>>);
 
-impl Hands {
-    pub fn clock(&self) -> Clock {
-        let hands = self.clone();
+impl ManualClock {
+    pub fn source(&self) -> Clock {
+        let clock = self.clone();
         Arc::new(move || {
-            let (passed, date) = *hands.0.lock().unwrap();
-            Moment::new(passed, date)
+            let (passed, date) = *clock.0.lock().unwrap();
+            ClockReading::new(passed, date)
         })
     }
 
-    /// Time passes.
-    pub fn turn(&self, minutes: u32) {
-        let mut hands = self.0.lock().unwrap();
-        hands.0 += Duration::from_secs(60) * minutes;
-        hands.1 += 60 * i64::from(minutes);
+    /// Advances the time and the date.
+    pub fn advance_minutes(&self, minutes: u32) {
+        let mut clock = self.0.lock().unwrap();
+        clock.0 += Duration::from_secs(60) * minutes;
+        clock.1 += 60 * i64::from(minutes);
     }
 
-    /// Somebody sets the date.
+    /// Sets the date.
     pub fn set(&self, date: i64) {
         self.0.lock().unwrap().1 = date;
     }
@@ -87,13 +87,13 @@ pub struct Node {
 impl Node {
     /// A machine that Ignition has written with `config`, joined.
     pub fn new(host: FakeHost, first: &Config) -> Node {
-        let agent = Agent::new(host.clone(), Settings::default());
+        let agent = Agent::new(host.clone(), AgentOptions::default());
         let mut node = Node { host, agent, order: order(first, first), said: Vec::new(), drains: Vec::new(), boots: 0 };
         node.order.state = None;
         // What Ignition writes.
-        let target = seaworthy_node::Target::parse(&first.name, first.spec.as_ref().unwrap(), None).unwrap();
+        let target = seaworthy_node::TargetState::parse(&first.name, first.spec.as_ref().unwrap(), None).unwrap();
         for (path, wanted) in &target.paths {
-            if let seaworthy_node::target::Wanted::File { bytes, mode, .. } = wanted {
+            if let seaworthy_node::target::TargetEntry::File { bytes, mode, .. } = wanted {
                 node.host.put(path, bytes, *mode);
             }
         }
@@ -110,7 +110,7 @@ impl Node {
             let own = |mode| seaworthy_host::Attributes { mode, uid: 1000, gid: 1000 };
             node.host.make_directory("/home/core/.ssh", own(0o700)).unwrap();
             node.host.make_directory("/home/core/.ssh/authorized_keys.d", own(0o700)).unwrap();
-            node.host.put_of(
+            node.host.put_owned(
                 "/home/core/.ssh/authorized_keys.d/ignition",
                 format!("{first_keys}\n").as_bytes(),
                 own(0o600),
@@ -147,7 +147,7 @@ impl Node {
     }
 
     pub fn note(&mut self, report: &Report) {
-        if let Some(wish) = &report.ask {
+        if let Some(wish) = &report.drain_request {
             self.drains.push(wish.clone());
             self.order.desired_drain = Some(wish.clone());
             self.order.last_applied_drain = Some(wish.clone());
@@ -173,7 +173,7 @@ impl Node {
                 self.restart();
                 continue;
             }
-            if report.ask.is_some() || report.again == Again::Now {
+            if report.drain_request.is_some() || report.next_attempt == NextAttempt::Now {
                 continue;
             }
             return report;
@@ -190,12 +190,12 @@ impl Node {
             self.host.boot_orderly();
             self.restart();
         }
-        panic!("the machine boots for ever: {:#?}", self.host.calls());
+        panic!("the machine reboots endlessly: {:#?}", self.host.calls());
     }
 
-    /// The daemon starts anew.
+    /// Restarts the daemon.
     pub fn restart(&mut self) {
-        self.agent = Agent::new(self.host.clone(), Settings::default());
+        self.agent = Agent::new(self.host.clone(), AgentOptions::default());
     }
 
     pub fn obey(&mut self, desired: &Config) -> Report {

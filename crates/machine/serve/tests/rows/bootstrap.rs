@@ -1,13 +1,13 @@
-//! Answers from a folder.
+//! Answers from the bootstrap folder.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use seaworthy_ignition::Version;
-use seaworthy_serve::bootstrap::Folder;
-use seaworthy_serve::content::{ENCAPSULATED, KUBECONFIG, NODE_ANNOTATIONS};
-use seaworthy_serve::rate::Rates;
-use seaworthy_serve::{Access, Endpoint, Shelf};
+use seaworthy_serve::bootstrap_folder::BootstrapFolder;
+use seaworthy_serve::rate_limits::RateLimits;
+use seaworthy_serve::servable_config::{ENCAPSULATED_FILE, KUBECONFIG_FILE, NODE_ANNOTATIONS_FILE};
+use seaworthy_serve::{Access, AnswerStore, Endpoint};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, accepts, ask, controller_config_json, paths, rendered, written};
@@ -38,8 +38,8 @@ impl Bootstrap {
         std::fs::write(path, object.to_string()).unwrap();
     }
 
-    fn folder(&self) -> Folder {
-        Folder {
+    fn folder(&self) -> BootstrapFolder {
+        BootstrapFolder {
             base: self.path().to_owned(),
             kubeconfig: self.path().join("kubeconfig"),
             registries: vec![("foo".to_owned(), self.path().join("bar.crt"))],
@@ -47,9 +47,10 @@ impl Bootstrap {
     }
 
     fn get(&self, pool: &str) -> Reply {
-        let shelf = Arc::new(Shelf::default());
-        shelf.put(self.folder().read().unwrap());
-        let endpoint = Endpoint { shelf, access: Access::Open, rates: Rates::default(), metrics: Arc::default() };
+        let answers = Arc::new(AnswerStore::default());
+        answers.publish(self.folder().read().unwrap());
+        let endpoint =
+            Endpoint { answers, access: Access::Open, rate_limits: RateLimits::default(), metrics: Arc::default() };
         ask(&endpoint, "GET", &format!("/config/{pool}"), &[("accept", &accepts("3.3.0"))])
     }
 }
@@ -70,15 +71,15 @@ fn s_19_master_gets_its_config_and_what_is_added() {
     assert_eq!(reply.status, 200);
     let config = reply.json();
     let paths = paths(&config);
-    for path in ["/etc/motd", "/usr/local/bin/tune", NODE_ANNOTATIONS] {
+    for path in ["/etc/motd", "/usr/local/bin/tune", NODE_ANNOTATIONS_FILE] {
         assert!(paths.contains(&path), "{path}: {paths:?}");
     }
     assert_eq!(config["systemd"]["units"][0]["name"], "tune.service");
     assert_eq!(written(&config, "/etc/docker/certs.d/foo/ca.crt"), "bar");
-    assert_eq!(written(&config, KUBECONFIG), "kind: Config\n");
-    assert!(written(&config, NODE_ANNOTATIONS).contains("\"rendered-master-1\""));
-    assert_eq!(paths.last(), Some(&ENCAPSULATED));
-    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    assert_eq!(written(&config, KUBECONFIG_FILE), "kind: Config\n");
+    assert!(written(&config, NODE_ANNOTATIONS_FILE).contains("\"rendered-master-1\""));
+    assert_eq!(paths.last(), Some(&ENCAPSULATED_FILE));
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
     let version = &encapsulated["spec"]["config"]["ignition"]["version"];
     assert_eq!(version, Version::V3_3.as_str(), "the version that was asked for, not always the newest");
 }
@@ -111,18 +112,18 @@ fn missing_machine_config_is_not_found() {
     bootstrap.write("machine-pools/master.yaml", &pool("rendered-master-2"));
     let reply = bootstrap.get("master");
     assert_eq!(reply.status, 404);
-    // The pool is there; what is not is told with its place.
-    let place = bootstrap.path().join("machine-configs/rendered-master-2.yaml");
-    assert_eq!(reply.header("seaworthy-reason"), format!("{}: there is no MachineConfig", place.display()));
+    // The pool exists; the missing file is named by its path.
+    let path = bootstrap.path().join("machine-configs/rendered-master-2.yaml");
+    assert_eq!(reply.header("seaworthy-reason"), format!("{}: there is no MachineConfig", path.display()));
 }
 
 #[test]
 fn missing_controller_config_is_a_failure() {
     let bootstrap = Bootstrap::new();
-    let place = bootstrap.path().join("controller-config/machine-config-controller.yaml");
-    std::fs::remove_file(&place).unwrap();
+    let path = bootstrap.path().join("controller-config/machine-config-controller.yaml");
+    std::fs::remove_file(&path).unwrap();
     let reply = bootstrap.get("master");
-    let reason = format!("{}: there is no ControllerConfig", place.display());
+    let reason = format!("{}: there is no ControllerConfig", path.display());
     assert_eq!((reply.status, reply.header("seaworthy-reason")), (500, reason.as_str()));
 }
 
@@ -133,12 +134,12 @@ fn name_that_leads_out_of_the_folder_is_refused() {
     bootstrap.write("machine-pools/master.yaml", &pool("../secret"));
     let reply = bootstrap.get("master");
     assert_eq!(reply.status, 500);
-    let reason = "machine-pools/master.yaml: status.configuration.name \"../secret\" is no name";
+    let reason = "machine-pools/master.yaml: status.configuration.name \"../secret\" is not a valid name";
     assert!(reply.header("seaworthy-reason").ends_with(reason), "{}", reply.header("seaworthy-reason"));
 }
 
 #[test]
-fn broken_files_are_failures_that_say_which() {
+fn broken_files_are_failures_that_name_the_file() {
     let bootstrap = Bootstrap::new();
     std::fs::write(bootstrap.path().join("machine-configs/rendered-master-1.yaml"), "spec: [").unwrap();
     let reply = bootstrap.get("master");
@@ -155,24 +156,32 @@ fn broken_files_are_failures_that_say_which() {
 fn what_must_be_there_from_the_start_is_named() {
     let bootstrap = Bootstrap::new();
     bootstrap.folder().check().unwrap();
-    let said = |folder: Folder| folder.check().unwrap_err().to_string();
+    let error_of = |folder: BootstrapFolder| folder.check().unwrap_err().to_string();
     let missing = bootstrap.path().join("nowhere");
-    assert!(said(Folder { kubeconfig: missing.clone(), ..bootstrap.folder() }).contains("nowhere: cannot be read: "));
-    assert!(said(Folder { base: missing, ..bootstrap.folder() }).contains("nowhere/machine-pools: cannot be read: "));
+    assert!(
+        error_of(BootstrapFolder { kubeconfig: missing.clone(), ..bootstrap.folder() })
+            .contains("nowhere: cannot be read: ")
+    );
+    assert!(
+        error_of(BootstrapFolder { base: missing, ..bootstrap.folder() })
+            .contains("nowhere/machine-pools: cannot be read: ")
+    );
     let registries = vec![("../../etc".to_owned(), bootstrap.path().join("bar.crt"))];
     assert!(
-        said(Folder { registries, ..bootstrap.folder() }).starts_with("\"../../etc\" is no registry; accepted are")
+        error_of(BootstrapFolder { registries, ..bootstrap.folder() })
+            .starts_with("\"../../etc\" is not a registry; accepted are")
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_changes_in_the_folder_is_served() {
     let bootstrap = Bootstrap::new();
-    let shelf = Arc::new(Shelf::default());
-    let following = tokio::spawn(bootstrap.folder().run(Arc::clone(&shelf)));
+    let answers = Arc::new(AnswerStore::default());
+    let following = tokio::spawn(bootstrap.folder().run(Arc::clone(&answers)));
     let hour = std::time::Duration::from_secs(3600);
-    let has =
-        async |name: &str| tokio::time::timeout(hour, shelf.until(|pools| pools.contains_key(name))).await.unwrap();
+    let has = async |name: &str| {
+        tokio::time::timeout(hour, answers.wait_until(|pools| pools.contains_key(name))).await.unwrap()
+    };
     let first = has("master").await;
     bootstrap.write("machine-pools/arbiter.yaml", &pool("rendered-master-1"));
     let second = has("arbiter").await;

@@ -1,27 +1,27 @@
-//! What a config becomes on its way to a machine.
+//! Served configs: additions, versions, remote content.
 
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_ignition::{Node, Version, data_url};
-use seaworthy_serve::choice::chosen;
-use seaworthy_serve::content::{
-    Additions, CLOUD_AUTHORITY, Dish, ENCAPSULATED, KUBECONFIG, KUBELET_AUTHORITY, MACHINE_CONFIG, NODE_ANNOTATIONS,
-    encapsulate,
-};
+use seaworthy_serve::first_boot_config::config_name;
 use seaworthy_serve::kubeconfig::Kubeconfig;
+use seaworthy_serve::servable_config::{
+    Additions, CLOUD_CA_FILE, ENCAPSULATED_FILE, KUBECONFIG_FILE, KUBELET_CA_FILE, MACHINE_CONFIG_FILE,
+    NODE_ANNOTATIONS_FILE, ServableConfig, encapsulate,
+};
 use serde_json::{Value, json};
 
 use crate::support::{additions, machine_config, paths, rendered, versions, written};
 
 /// What a machine that asks for this version gets.
 fn serve(object: &MachineConfig, version: Version) -> Value {
-    let dish = Dish::new(object, additions()).unwrap();
-    serde_json::from_slice(&dish.serve(version).unwrap()).unwrap()
+    let servable = ServableConfig::new(object, additions()).unwrap();
+    serde_json::from_slice(&servable.serve(version).unwrap()).unwrap()
 }
 
 /// Why nothing is served.
 fn refused(object: &MachineConfig) -> String {
-    Dish::new(object, additions()).unwrap_err().to_string()
+    ServableConfig::new(object, additions()).unwrap_err().to_string()
 }
 
 #[test]
@@ -35,8 +35,8 @@ fn s_17_machine_config_is_added_behind_the_files() {
     let mut config = Node::from_json(&json);
     encapsulate(&mut config, rendered("rendered-a"), None).unwrap();
     let config = config.to_json();
-    assert_eq!(paths(&config), ["/a", ENCAPSULATED]);
-    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    assert_eq!(paths(&config), ["/a", ENCAPSULATED_FILE]);
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
     assert_eq!(encapsulated["spec"]["config"], json!({"ignition": {"version": "3.5.0"}}));
 }
 
@@ -46,7 +46,7 @@ fn s_18_machine_config_that_is_added_has_the_version_that_was_asked_for() {
     let before = object.clone();
     for version in versions() {
         let config = serve(&object, version);
-        let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+        let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
         assert_eq!(encapsulated["spec"]["config"], json!({"ignition": {"version": version.as_str()}}));
         assert_eq!(config["ignition"]["version"], version.as_str());
     }
@@ -65,18 +65,18 @@ fn s_21_newest_config_is_served_once_a_machine_has_it() {
         }))
         .unwrap()
     };
-    assert_eq!(chosen(&pool(Some(0))), Some("rendered-old"));
-    assert_eq!(chosen(&pool(None)), Some("rendered-old"));
-    assert_eq!(chosen(&pool(Some(1))), Some("rendered-new"));
+    assert_eq!(config_name(&pool(Some(0))), Some("rendered-old"));
+    assert_eq!(config_name(&pool(None)), Some("rendered-old"));
+    assert_eq!(config_name(&pool(Some(1))), Some("rendered-new"));
     let mut fresh = pool(Some(0));
     fresh.status = None;
-    assert_eq!(chosen(&fresh), None, "what nobody has proven is not tried on a new machine");
+    assert_eq!(config_name(&fresh), None, "a config that no machine runs is not tried on a new one");
 }
 
 #[test]
 fn s_22_machine_config_that_is_added_keeps_what_ignition_does_not_do() {
     let config = serve(&rendered("rendered-a"), Version::V3_5);
-    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
     assert_eq!(encapsulated["kind"], "MachineConfig");
     assert_eq!(encapsulated["spec"]["kernelArguments"], json!(["nosmt"]));
     assert_eq!(encapsulated["spec"]["osImageURL"], "quay.io/example/os@sha256:aaaa");
@@ -105,27 +105,30 @@ fn s_23_kubeconfig_is_made_of_the_folder_of_the_token() {
 fn s_27_hundred_answers_are_the_same_one() {
     let mut object = rendered("rendered-a");
     object.spec.config.as_mut().unwrap()["kernelArguments"] = json!({"shouldExist": ["quiet", "loglevel=4"]});
-    let dish = Dish::new(&object, additions()).unwrap();
-    let first = dish.serve(Version::V3_2).unwrap();
-    assert!((0..100).all(|_| dish.serve(Version::V3_2).unwrap() == first));
+    let servable = ServableConfig::new(&object, additions()).unwrap();
+    let first = servable.serve(Version::V3_2).unwrap();
+    assert!((0..100).all(|_| servable.serve(Version::V3_2).unwrap() == first));
     let config: Value = serde_json::from_slice(&first).unwrap();
-    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
     assert_eq!(encapsulated["spec"]["kernelArguments"], json!(["nosmt", "quiet", "loglevel=4"]));
     assert_eq!(config.get("kernelArguments"), None);
-    let newest: Value = serde_json::from_slice(&dish.serve(Version::V3_5).unwrap()).unwrap();
+    let newest: Value = serde_json::from_slice(&servable.serve(Version::V3_5).unwrap()).unwrap();
     assert_eq!(newest["kernelArguments"], json!({"shouldExist": ["quiet", "loglevel=4"]}));
-    let encapsulated: Value = serde_json::from_str(&written(&newest, ENCAPSULATED)).unwrap();
+    let encapsulated: Value = serde_json::from_str(&written(&newest, ENCAPSULATED_FILE)).unwrap();
     assert_eq!(encapsulated["spec"]["kernelArguments"], json!(["nosmt"]));
 }
 
 #[test]
-fn arguments_to_remove_cannot_be_said_in_old_versions() {
+fn arguments_to_remove_cannot_be_expressed_in_old_versions() {
     let mut object = rendered("rendered-a");
     object.spec.config.as_mut().unwrap()["kernelArguments"] = json!({"shouldNotExist": ["quiet"]});
-    let dish = Dish::new(&object, additions()).unwrap();
-    let refusal = dish.serve(Version::V3_2).unwrap_err().to_string();
-    assert!(refusal.starts_with("MachineConfig rendered-a: version 3.2.0 cannot say it: kernelArguments"), "{refusal}");
-    assert!(dish.serve(Version::V3_3).is_ok());
+    let servable = ServableConfig::new(&object, additions()).unwrap();
+    let refusal = servable.serve(Version::V3_2).unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("MachineConfig rendered-a: cannot be expressed in Ignition 3.2.0: kernelArguments"),
+        "{refusal}"
+    );
+    assert!(servable.serve(Version::V3_3).is_ok());
 }
 
 #[test]
@@ -133,14 +136,22 @@ fn files_are_added_in_their_order() {
     let mut more = additions();
     more.authorities.cloud = b"cloud".to_vec();
     more.registries = vec![("reg:5000".to_owned(), b"registry".to_vec())];
-    let dish = Dish::new(&rendered("rendered-a"), more).unwrap();
-    let config: Value = serde_json::from_slice(&dish.serve(Version::V3_5).unwrap()).unwrap();
+    let servable = ServableConfig::new(&rendered("rendered-a"), more).unwrap();
+    let config: Value = serde_json::from_slice(&servable.serve(Version::V3_5).unwrap()).unwrap();
     let registry = "/etc/docker/certs.d/reg:5000/ca.crt";
     assert_eq!(
         paths(&config)[2..],
-        [KUBELET_AUTHORITY, CLOUD_AUTHORITY, NODE_ANNOTATIONS, KUBECONFIG, MACHINE_CONFIG, registry, ENCAPSULATED]
+        [
+            KUBELET_CA_FILE,
+            CLOUD_CA_FILE,
+            NODE_ANNOTATIONS_FILE,
+            KUBECONFIG_FILE,
+            MACHINE_CONFIG_FILE,
+            registry,
+            ENCAPSULATED_FILE
+        ]
     );
-    assert_eq!(written(&config, KUBELET_AUTHORITY), "ca");
+    assert_eq!(written(&config, KUBELET_CA_FILE), "ca");
     assert_eq!(written(&config, registry), "registry");
     for file in &config["storage"]["files"].as_array().unwrap()[2..] {
         assert_eq!((&file["mode"], &file["overwrite"]), (&json!(0o644), &json!(true)), "{}", file["path"]);
@@ -151,7 +162,7 @@ fn files_are_added_in_their_order() {
 fn annotations_name_the_config_and_the_image_that_was_built_ahead() {
     let prefix = "machineconfiguration.openshift.io/";
     let annotations = |object: &MachineConfig| -> Value {
-        serde_json::from_str(&written(&serve(object, Version::V3_5), NODE_ANNOTATIONS)).unwrap()
+        serde_json::from_str(&written(&serve(object, Version::V3_5), NODE_ANNOTATIONS_FILE)).unwrap()
     };
     let mut object = rendered("rendered-a");
     let plain = json!({
@@ -167,14 +178,14 @@ fn annotations_name_the_config_and_the_image_that_was_built_ahead() {
     assert_eq!(with_image[format!("{prefix}currentImage")], image);
     assert_eq!(with_image[format!("{prefix}desiredImage")], image);
     let config = serve(&object, Version::V3_5);
-    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED_FILE)).unwrap();
     assert_eq!(encapsulated["spec"]["osImageURL"], image);
 }
 
 #[test]
 fn machine_config_that_is_written_down_is_what_was_served() {
     let config = serve(&rendered("rendered-a"), Version::V3_5);
-    let text = written(&config, MACHINE_CONFIG);
+    let text = written(&config, MACHINE_CONFIG_FILE);
     assert!(text.starts_with("{\n    \"apiVersion\""), "{text}");
     let object: Value = serde_json::from_str(&text).unwrap();
     let files = object["spec"]["config"]["storage"]["files"].as_array().unwrap();
@@ -185,22 +196,22 @@ fn machine_config_that_is_written_down_is_what_was_served() {
 #[test]
 fn authority_replaces_the_bytes_of_its_file_and_how_they_were_packed() {
     let mut object = rendered("rendered-a");
-    object.spec.config.as_mut().unwrap()["storage"]["files"][1]["path"] = json!(KUBELET_AUTHORITY);
+    object.spec.config.as_mut().unwrap()["storage"]["files"][1]["path"] = json!(KUBELET_CA_FILE);
     let config = serve(&object, Version::V3_5);
     let file = &config["storage"]["files"][1];
     assert_eq!(file["contents"], json!({"source": "data:,ca"}));
     assert_eq!(file["mode"], 0o755, "the rest stays");
-    let none = Dish::new(&object, Additions::default()).unwrap().serve(Version::V3_5).unwrap();
+    let none = ServableConfig::new(&object, Additions::default()).unwrap().serve(Version::V3_5).unwrap();
     let config: Value = serde_json::from_slice(&none).unwrap();
-    assert_eq!(written(&config, KUBELET_AUTHORITY), "packed text");
+    assert_eq!(written(&config, KUBELET_CA_FILE), "packed text");
 }
 
 #[test]
 fn file_of_ours_takes_the_place_of_one_at_its_path() {
     let mut object = rendered("rendered-a");
-    object.spec.config.as_mut().unwrap()["storage"]["files"][0]["path"] = json!(KUBECONFIG);
+    object.spec.config.as_mut().unwrap()["storage"]["files"][0]["path"] = json!(KUBECONFIG_FILE);
     let config = serve(&object, Version::V3_5);
-    assert_eq!(written(&config, KUBECONFIG), additions().kubeconfig);
+    assert_eq!(written(&config, KUBECONFIG_FILE), additions().kubeconfig);
 }
 
 #[test]
@@ -229,15 +240,15 @@ fn references_that_lead_nowhere_are_none() {
     let config = json!({"ignition": {"version": "3.5.0", "config": {"merge": [], "replace": {}}},
         "storage": {"files": [{"path": "/a", "contents": {"source": ""}}]}});
     let object = machine_config("rendered-a", json!({"config": config}));
-    assert!(Dish::new(&object, additions()).is_ok(), "{}", refused(&object));
+    assert!(ServableConfig::new(&object, additions()).is_ok(), "{}", refused(&object));
 }
 
 #[test]
 fn config_that_is_not_valid_is_refused_by_place() {
     let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "a"}]}});
     let refusal = refused(&machine_config("rendered-a", json!({"config": config})));
-    let said = "MachineConfig rendered-a: spec.config is not valid: storage.files[0].path: path not absolute";
-    assert!(refusal.starts_with(said), "{refusal}");
+    let wanted = "MachineConfig rendered-a: spec.config is not valid: storage.files[0].path: path not absolute";
+    assert!(refusal.starts_with(wanted), "{refusal}");
 }
 
 #[test]
@@ -247,11 +258,11 @@ fn recorded_configs_are_served_as_upstream_serves_them() {
     for line in text.lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         let object = machine_config("rendered-a", json!({"config": row["config"]}));
-        let dish = Dish::new(&object, Additions::default()).unwrap();
+        let servable = ServableConfig::new(&object, Additions::default()).unwrap();
         for (version, answer) in row["answers"].as_object().unwrap() {
             let version = Version::parse(version).unwrap();
-            let mut ours: Value = serde_json::from_slice(&dish.serve(version).unwrap()).unwrap();
-            let own = [NODE_ANNOTATIONS, KUBECONFIG, MACHINE_CONFIG, ENCAPSULATED];
+            let mut ours: Value = serde_json::from_slice(&servable.serve(version).unwrap()).unwrap();
+            let own = [NODE_ANNOTATIONS_FILE, KUBECONFIG_FILE, MACHINE_CONFIG_FILE, ENCAPSULATED_FILE];
             let files = ours["storage"]["files"].as_array_mut().unwrap();
             files.retain(|file| !own.contains(&file["path"].as_str().unwrap()));
             if files.is_empty() {

@@ -1,4 +1,4 @@
-//! The real counterparts: Debian's validator judges what is served, and Debian's Ignition boots from it.
+//! Tests with the real programs: Debian's validator checks the served configs, and Debian's Ignition boots from them.
 
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -7,26 +7,26 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use seaworthy_api::machineconfiguration::MachineConfig;
-use seaworthy_host::{Entry, FolderHost, Host as _, Kind};
+use seaworthy_host::{Entry, EntryKind, FolderHost, Host as _};
 use seaworthy_ignition::{Node, Version, body_of};
 use seaworthy_node::observed::observe;
 use seaworthy_node::perform::perform;
-use seaworthy_node::{Step, Target, steps, validate};
-use seaworthy_serve::access::Keys;
-use seaworthy_serve::answers::{Answers, Pools};
-use seaworthy_serve::content::Dish;
-use seaworthy_serve::rate::Rates;
+use seaworthy_node::{Step, TargetState, steps, validate};
+use seaworthy_serve::access::Credentials;
+use seaworthy_serve::answers::{Answers, PoolAnswers};
+use seaworthy_serve::rate_limits::RateLimits;
+use seaworthy_serve::servable_config::ServableConfig;
 use seaworthy_serve::stub::{Stub, VERSION};
-use seaworthy_serve::{Access, Endpoint, Shelf, Token};
+use seaworthy_serve::{Access, AnswerStore, Endpoint, Token};
 use serde_json::{Value, json};
 
-use crate::support::{House, additions, machine_config, rendered, tool};
+use crate::support::{TestServer, additions, machine_config, rendered, tool};
 
 /// The newest version that Debian's package knows.
 const NEWEST: Version = Version::V3_3;
-const WORD: &str = "a-token-for-new-machines";
+const TOKEN: &str = "a-token-for-new-machines";
 
-/// MachineConfigs as pools have them: the recorded ones, and one with some of everything.
+/// MachineConfigs as pools have them: the recorded ones, and one with every kind of content.
 fn corpus() -> Vec<MachineConfig> {
     let text = include_str!("../../../../config/ignition/tests/golden/translations.jsonl");
     let rows = text.lines().enumerate().map(|(nth, line)| {
@@ -42,7 +42,7 @@ fn validator_accepts_every_version_that_it_knows() {
     let Some(program) = found else { return };
     let mut accepted = 0;
     for object in corpus() {
-        let dish = Dish::new(&object, additions()).unwrap();
+        let config = ServableConfig::new(&object, additions()).unwrap();
         for version in [Version::V3_1, Version::V3_2, Version::V3_3] {
             let mut child = Command::new(&program)
                 .arg("-")
@@ -51,25 +51,25 @@ fn validator_accepts_every_version_that_it_knows() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .unwrap();
-            child.stdin.take().unwrap().write_all(&dish.serve(version).unwrap()).unwrap();
+            child.stdin.take().unwrap().write_all(&config.serve(version).unwrap()).unwrap();
             let output = child.wait_with_output().unwrap();
-            assert!(output.status.success(), "{} in {version}: {}", dish.name(), said(&output));
+            assert!(output.status.success(), "{} in {version}: {}", config.name(), output_text(&output));
             accepted += 1;
         }
     }
     assert_eq!(accepted, 3 * 61);
 }
 
-/// What stands at a path, with its content; of what is no file only what it is.
-fn stands(host: &FolderHost, path: &str) -> Option<(Entry, Vec<u8>)> {
+/// The entry at a path, with its content; only the kind of an entry that is not a file.
+fn entry_at(host: &FolderHost, path: &str) -> Option<(Entry, Vec<u8>)> {
     let entry = host.entry(path).unwrap()?;
     Some(match entry.kind {
-        Kind::File => (entry, host.read(path).unwrap().unwrap()),
+        EntryKind::File => (entry, host.read(path).unwrap().unwrap()),
         kind => (Entry { kind, mode: 0, uid: 0, gid: 0, size: 0 }, Vec::new()),
     })
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
@@ -89,7 +89,7 @@ impl Machine {
         let machine = Machine { folder: tempfile::tempdir().unwrap(), program: program.to_owned() };
         inhabit(&machine.root());
         std::fs::create_dir_all(machine.root().join("etc/selinux")).unwrap();
-        // At the end it has files labelled, which a folder cannot have: what does that has nothing to do.
+        // At the end it labels files, which a folder does not support: `setfiles` does nothing.
         std::fs::write(machine.root().join("etc/selinux/config"), "SELINUXTYPE=none\n").unwrap();
         std::fs::create_dir(machine.path("bin")).unwrap();
         let setfiles = machine.path("bin/setfiles");
@@ -130,7 +130,7 @@ impl Machine {
     }
 }
 
-/// Takes out the empty objects that Ignition writes for what is not said.
+/// Removes the empty objects that Ignition writes for missing fields.
 fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -142,26 +142,26 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-/// An endpoint that asks for the word, with these MachineConfigs, each for the pool of its name.
+/// An endpoint that requires the token, with these MachineConfigs, each for the pool of its name.
 fn guarded(objects: &[MachineConfig]) -> Endpoint {
-    let shelf = Arc::new(Shelf::default());
+    let answers = Arc::new(AnswerStore::default());
     let pools = objects.iter().map(|object| {
-        let dish = Dish::new(object, additions()).unwrap();
-        (dish.name().to_owned(), Arc::new(Answers::of_dish(&dish)))
+        let config = ServableConfig::new(object, additions()).unwrap();
+        (config.name().to_owned(), Arc::new(Answers::of_config(&config)))
     });
-    shelf.put(pools.collect::<Pools>());
-    let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()].into(), secrets: None });
-    Endpoint { shelf, access, rates: Rates::default(), metrics: Arc::default() }
+    answers.publish(pools.collect::<PoolAnswers>());
+    let access = Access::Restricted(Credentials { tokens: vec![Token::new(TOKEN).unwrap()].into(), secrets: None });
+    Endpoint { answers, access, rate_limits: RateLimits::default(), metrics: Arc::default() }
 }
 
-fn stub(house: &House, pool: &str, word: &str) -> Value {
-    let server = format!("localhost:{}", house.address.port());
-    let token = Token::new(word).unwrap();
-    let authority = Some(house.pki.authority().as_bytes());
+fn stub(endpoint: &TestServer, pool: &str, token: &str) -> Value {
+    let server = format!("localhost:{}", endpoint.address.port());
+    let token = Token::new(token).unwrap();
+    let authority = Some(endpoint.pki.authority().as_bytes());
     Stub { server: &server, pool, authority, token: Some(&token), version: VERSION }.config().unwrap()
 }
 
-/// The accounts that the corpus speaks of, as an image has them: name, number, home.
+/// The accounts that the corpus mentions, as an image has them: name, id, home.
 const USERS: [(&str, u32, &str); 3] =
     [("root", 0, "/root"), ("core", 1000, "/home/core"), ("admin", 1001, "/home/admin")];
 /// The groups besides those of the accounts.
@@ -197,19 +197,19 @@ fn number(who: &Value, names: &[(&str, u32)]) -> u32 {
 async fn machines_boot_from_the_endpoint_into_what_the_daemon_would_write() {
     let Some(program) = ignition() else { return };
     let objects = corpus();
-    // Files belong to root unless they say otherwise.
+    // Files belong to root unless they have another owner.
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         seaworthy_trial::skip("ignition", "the stage files needs root; only the stage fetch was run");
     }
-    let house = House::open(guarded(&objects)).await;
+    let server = TestServer::start(guarded(&objects)).await;
     let (mut written, mut taken_over) = (0, 0);
     for object in &objects {
         let name = object.metadata.name.as_deref().unwrap();
-        let machine = Machine::new(&program, &stub(&house, name, WORD));
+        let machine = Machine::new(&program, &stub(&server, name, TOKEN));
         let fetch = machine.stage("fetch").await;
-        assert!(fetch.status.success(), "{name}: {}", said(&fetch));
-        let served = Dish::new(object, additions()).unwrap().serve(NEWEST).unwrap();
+        assert!(fetch.status.success(), "{name}: {}", output_text(&fetch));
+        let served = ServableConfig::new(object, additions()).unwrap().serve(NEWEST).unwrap();
         let served: Value = serde_json::from_slice(&served).unwrap();
         let fetched = machine.fetched();
         for part in ["storage", "systemd", "passwd"] {
@@ -219,7 +219,7 @@ async fn machines_boot_from_the_endpoint_into_what_the_daemon_would_write() {
             continue;
         }
         let files = machine.stage("files").await;
-        assert!(files.status.success(), "{name}: {}", said(&files));
+        assert!(files.status.success(), "{name}: {}", output_text(&files));
         written += assert_written(&machine.root(), &served, name);
         taken_over += usize::from(is_taken_over(&machine.root(), object, name));
     }
@@ -229,11 +229,11 @@ async fn machines_boot_from_the_endpoint_into_what_the_daemon_would_write() {
     }
 }
 
-/// What Ignition has written is what the daemon wants to find, and what it would have written itself; `false` for what a
-/// daemon does not do, such as files that are appended to.
+/// Checks that what Ignition wrote is what the daemon expects, and what it would have written itself; `false` for what the
+/// daemon does not support, such as files that are appended to.
 fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
-    let Ok(target) = Target::parse(name, &object.spec, None) else { return false };
-    // Nor does it make accounts, or give them other numbers.
+    let Ok(target) = TargetState::parse(name, &object.spec, None) else { return false };
+    // Nor does it create accounts, or change their ids.
     let users = object.spec.config.as_ref().unwrap()["passwd"]["users"].as_array().cloned().unwrap_or_default();
     let is_its_own = |key: &String| ["name", "passwordHash", "sshAuthorizedKeys"].contains(&key.as_str());
     if users.iter().any(|user| user["name"] != "core" || !user.as_object().unwrap().keys().all(is_its_own)) {
@@ -244,7 +244,7 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     for unit in target.units.keys() {
         let _ = theirs.preset(&[unit]);
     }
-    let is_boot = |finding: &validate::Finding| finding.aspect == validate::Aspect::Boot;
+    let is_boot = |finding: &validate::Mismatch| finding.aspect == validate::Aspect::Boot;
     let findings: Vec<_> =
         validate::validate(&theirs, &target).unwrap().into_iter().filter(|it| !is_boot(it)).collect();
     assert!(findings.is_empty(), "{}", validate::message(&target, &findings));
@@ -252,19 +252,19 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     inhabit(folder.path());
     let ours = FolderHost::open(folder.path()).unwrap();
-    let nothing = Target::parse("nothing", &Default::default(), None).unwrap();
+    let nothing = TargetState::parse("nothing", &Default::default(), None).unwrap();
     for step in steps(&nothing, &target, &observe(&ours, &nothing, &target).unwrap()).unwrap() {
         if !matches!(step, Step::Boot(_)) {
             perform(&ours, &step).unwrap();
         }
     }
     for path in target.paths.keys() {
-        assert_eq!(stands(&ours, path), stands(&theirs, path), "{name}: {path}");
+        assert_eq!(entry_at(&ours, path), entry_at(&theirs, path), "{name}: {path}");
     }
     let account = |host: &FolderHost| host.user("core").unwrap().unwrap();
     assert_eq!(account(&ours), account(&theirs), "{name}");
     let keys = "/home/core/.ssh/authorized_keys.d/ignition";
-    assert_eq!(stands(&ours, keys), stands(&theirs, keys), "{name}: {keys}");
+    assert_eq!(entry_at(&ours, keys), entry_at(&theirs, keys), "{name}: {keys}");
     for (unit, wanted) in &target.units {
         if wanted.is_enabled.is_some() {
             assert_eq!(ours.unit_state(unit).unwrap(), theirs.unit_state(unit).unwrap(), "{name}: {unit}");
@@ -273,7 +273,7 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     true
 }
 
-/// Every file, folder, link and unit of a config is on the disk, as it says; how many files there are.
+/// Checks that every file, folder, link and unit of a config is on the disk; returns the number of files.
 fn assert_written(root: &Path, config: &Value, name: &str) -> usize {
     let on_disk = |path: &str| root.join(path.trim_start_matches('/'));
     let users = USERS.map(|(name, id, _)| (name, id));
@@ -329,9 +329,9 @@ fn assert_written(root: &Path, config: &Value, name: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn machine_with_a_forged_token_gets_nothing() {
     let Some(program) = ignition() else { return };
-    let house = House::open(guarded(&[rendered("rendered-worker-1")])).await;
-    let machine = Machine::new(&program, &stub(&house, "rendered-worker-1", "forged"));
+    let server = TestServer::start(guarded(&[rendered("rendered-worker-1")])).await;
+    let machine = Machine::new(&program, &stub(&server, "rendered-worker-1", "forged"));
     let fetch = machine.stage("fetch").await;
-    assert!(!fetch.status.success(), "{}", said(&fetch));
+    assert!(!fetch.status.success(), "{}", output_text(&fetch));
     assert!(!machine.path("cache").exists());
 }

@@ -1,22 +1,22 @@
-//! What is counted.
+//! Metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use seaworthy_serve::access::Keys;
-use seaworthy_serve::answers::{Answers, Pools};
-use seaworthy_serve::rate::Rates;
-use seaworthy_serve::{Access, Endpoint, Shelf, Token};
+use seaworthy_serve::access::Credentials;
+use seaworthy_serve::answers::{Answers, PoolAnswers};
+use seaworthy_serve::rate_limits::RateLimits;
+use seaworthy_serve::{Access, AnswerStore, Endpoint, Token};
 use tokio::time::Instant;
 
-use crate::support::{STRANGER, accepts, ask, endpoint};
+use crate::support::{UNAUTHENTICATED, accepts, ask, endpoint};
 
-const WORD: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-that-nobody-guesses";
 
 fn guarded() -> Endpoint {
-    let tokens = vec![Token::new(WORD).unwrap()];
-    Endpoint { access: Access::Asked(Keys { tokens: tokens.into(), secrets: None }), ..endpoint() }
+    let tokens = vec![Token::new(TOKEN).unwrap()];
+    Endpoint { access: Access::Restricted(Credentials { tokens: tokens.into(), secrets: None }), ..endpoint() }
 }
 
 #[track_caller]
@@ -60,21 +60,21 @@ fn health_is_not_counted() {
 
 #[test]
 fn refusals_are_counted_by_reason() {
-    // At once: 20 with the word, 2 without.
-    let endpoint = Endpoint { rates: Rates::new(0.0, 20.0), ..guarded() };
+    // A burst of 20 with the token, of 2 without.
+    let endpoint = Endpoint { rate_limits: RateLimits::new(0.0, 20.0), ..guarded() };
     for _ in 0..5 {
         ask(&endpoint, "GET", "/config/master", &[]);
     }
     has(&endpoint, "seaworthy_endpoint_refused_total{reason=\"access\"} 2");
     has(&endpoint, "seaworthy_endpoint_refused_total{reason=\"rate\"} 3");
-    let early = Endpoint { shelf: Arc::new(Shelf::default()), ..guarded() };
+    let early = Endpoint { answers: Arc::new(AnswerStore::default()), ..guarded() };
     ask(&early, "GET", "/config/master", &[]);
     has(&early, "seaworthy_endpoint_refused_total{reason=\"unready\"} 1");
     has(&early, "seaworthy_endpoint_ready 0");
 }
 
 #[test]
-fn strangers_add_no_rows_and_no_words() {
+fn unauthenticated_clients_add_no_rows_and_no_label_values() {
     let endpoint = guarded();
     for nth in 0..100 {
         ask(&endpoint, "GET", &format!("/config/pool-{nth}"), &[("authorization", &format!("Bearer word-{nth}"))]);
@@ -91,29 +91,29 @@ async fn age_of_answers_and_absence_of_their_source_are_shown() {
     let endpoint = endpoint();
     has(&endpoint, "seaworthy_endpoint_ready 1");
     has(&endpoint, "seaworthy_endpoint_source_away_seconds 0.0");
-    endpoint.shelf.tried(false);
+    endpoint.answers.record_attempt(false);
     tokio::time::advance(Duration::from_secs(100)).await;
-    endpoint.shelf.tried(false);
+    endpoint.answers.record_attempt(false);
     tokio::time::advance(Duration::from_secs(20)).await;
     has(&endpoint, "seaworthy_endpoint_source_away_seconds 120.0");
     has(&endpoint, "seaworthy_endpoint_answers_age_seconds{pool=\"master\"} 120.0");
-    let page = endpoint.metrics.page(&endpoint.shelf, Instant::now() + Duration::from_secs(5)).unwrap();
+    let page = endpoint.metrics.page(&endpoint.answers, Instant::now() + Duration::from_secs(5)).unwrap();
     assert!(page.contains("answers_age_seconds{pool=\"master\"} 125.0\n"), "{page}");
-    endpoint.shelf.tried(true);
+    endpoint.answers.record_attempt(true);
     has(&endpoint, "seaworthy_endpoint_source_away_seconds 0.0");
     // A pool that is gone has no row any more.
-    endpoint.shelf.put(Pools::from([("worker".to_owned(), Arc::new(Answers::refused("x")))]));
+    endpoint.answers.publish(PoolAnswers::from([("worker".to_owned(), Arc::new(Answers::refused("x")))]));
     let page = endpoint.page().unwrap();
     assert!(page.contains("{pool=\"worker\"} 0.0") && !page.contains("{pool=\"master\"}"), "{page}");
 }
 
 #[tokio::test]
-async fn answer_that_is_given_up_counts_as_far_as_it_got() {
+async fn aborted_response_counts_the_bytes_that_were_sent() {
     let endpoint = endpoint();
     let large = Answers::of(|_| Ok(vec![b'x'; 3 << 20]));
-    endpoint.shelf.put(Pools::from([("large".to_owned(), Arc::new(large))]));
+    endpoint.answers.publish(PoolAnswers::from([("large".to_owned(), Arc::new(large))]));
     let request = http::Request::builder().uri("/config/large").body(()).unwrap();
-    let mut body = endpoint.answer(&request, STRANGER, std::time::Instant::now()).into_body();
+    let mut body = endpoint.answer(&request, UNAUTHENTICATED, std::time::Instant::now()).into_body();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(first.len(), 1 << 20);
     has(&endpoint, "seaworthy_endpoint_request_seconds_count 0");
@@ -121,6 +121,6 @@ async fn answer_that_is_given_up_counts_as_far_as_it_got() {
     has(&endpoint, "seaworthy_endpoint_request_seconds_count 1");
     has(&endpoint, &format!("seaworthy_endpoint_sent_bytes_total {}", 1 << 20));
     // The whole of it, in pieces of the one buffer.
-    let body = endpoint.answer(&request, STRANGER, std::time::Instant::now()).into_body();
+    let body = endpoint.answer(&request, UNAUTHENTICATED, std::time::Instant::now()).into_body();
     assert_eq!(body.collect().await.unwrap().to_bytes().len(), 3 << 20);
 }

@@ -1,8 +1,8 @@
-//! What is answered to which request: recorded answers of upstream, and the rows on requests.
+//! Version negotiation and requests: recorded answers of upstream, and the rows on requests.
 
 use rstest::rstest;
 use seaworthy_ignition::{Node, Version, parse, translate_down};
-use seaworthy_serve::accept::{Asked, entries, negotiate, served};
+use seaworthy_serve::version_negotiation::{RequestedVersion, entries, negotiate, served_version};
 use serde_json::{Value, json};
 
 use crate::support::{accepts, ask, endpoint, versions};
@@ -89,8 +89,8 @@ fn s_06_later_minor_version_gets_the_newest() {
 fn s_07_later_major_version_is_refused_with_what_is_accepted() {
     let reply = ask(&endpoint(), "GET", "/config/master", &[("accept", &accepts("4.0.0"))]);
     assert_eq!((reply.status, reply.header("content-length"), reply.body.len()), (400, "0", 0));
-    let said = "Ignition 4.0 cannot be served; accepted are 2.2 and later 2.x, and 3.1 and later 3.x";
-    assert_eq!(reply.header("seaworthy-reason"), said);
+    let reason = "Ignition 4.0 cannot be served; accepted are 2.2 and later 2.x, and 3.1 and later 3.x";
+    assert_eq!(reply.header("seaworthy-reason"), reason);
 }
 
 #[rstest]
@@ -106,14 +106,14 @@ fn s_09_header_is_read_entry_by_entry() {
     let entries = entries(OLD);
     let weights: Vec<f64> = entries.iter().map(|entry| entry.weight).collect();
     assert_eq!(weights, [1.0, 0.5, 0.1]);
-    let versions: Vec<Option<Asked>> = entries.iter().map(|entry| entry.version).collect();
-    assert_eq!(versions, [Some(Asked { major: 2, minor: 4 }), None, None]);
+    let versions: Vec<Option<RequestedVersion>> = entries.iter().map(|entry| entry.version).collect();
+    assert_eq!(versions, [Some(RequestedVersion { major: 2, minor: 4 }), None, None]);
     assert_eq!((entries[2].family, entries[2].subtype), ("*", "*"));
 }
 
 #[test]
 fn s_10_supported_minor_versions_and_no_others() {
-    let of = |major, minor| served(Asked { major, minor }).ok();
+    let of = |major, minor| served_version(RequestedVersion { major, minor }).ok();
     assert_eq!(of(2, 2), Some(Version::V2_2));
     assert_eq!(of(3, 1), Some(Version::V3_1));
     assert_eq!(of(3, 5), Some(Version::V3_5));
@@ -242,7 +242,7 @@ fn unchanged_config_is_not_sent_again() {
 }
 
 #[test]
-fn config_is_packed_for_whoever_asks() {
+fn config_is_compressed_for_clients_that_accept_gzip() {
     let gzip = ask(&endpoint(), "GET", "/config/master", &[("accept-encoding", "deflate, gzip;q=0.5")]);
     assert_eq!((gzip.status, gzip.header("content-encoding")), (200, "gzip"));
     assert_eq!(gzip.header("content-length"), gzip.body.len().to_string());

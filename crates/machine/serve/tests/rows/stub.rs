@@ -1,4 +1,4 @@
-//! The few lines that lead a machine to the endpoint.
+//! Stubs: the Ignition configs that point machines to the endpoint.
 
 use rstest::rstest;
 use seaworthy_ignition::{Node, Version, parse};
@@ -65,13 +65,13 @@ fn what_is_no_host_is_refused(
     server: &str,
 ) {
     let error = Stub { server, ..PLAIN }.config().unwrap_err().to_string();
-    assert!(error.contains("is no host; accepted are"), "{error}");
+    assert!(error.contains("is not a host; accepted are"), "{error}");
 }
 
 #[rstest]
 fn what_is_no_pool_is_refused(#[values("", "../worker", "Worker", "a/b", "wörker", "-a", "a.")] pool: &str) {
     let error = Stub { pool, ..PLAIN }.config().unwrap_err().to_string();
-    assert!(error.contains("is no name of a pool; accepted are"), "{error}");
+    assert!(error.contains("is not a pool name; accepted are"), "{error}");
 }
 
 #[test]

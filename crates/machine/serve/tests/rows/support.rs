@@ -1,4 +1,4 @@
-//! What the rows share: configs, an endpoint to ask, a client that goes through the door.
+//! Fixtures: configs, an endpoint, a server with a TLS client.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,16 +13,16 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
-use seaworthy_apiserver::{Certified, Pki};
+use seaworthy_apiserver::{CertifiedKey, Pki};
 use seaworthy_ignition::{Node, Version, body_of};
-use seaworthy_listen::{Limits, tls};
-use seaworthy_serve::answers::{Answers, Pools};
-use seaworthy_serve::certificates::Files;
-use seaworthy_serve::content::{Additions, Authorities};
-use seaworthy_serve::listen::{LIMITS, Patience};
-use seaworthy_serve::parcel::Parcel;
-use seaworthy_serve::rate::Rates;
-use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Visitor};
+use seaworthy_listen::{ConnectionLimits, tls};
+use seaworthy_serve::answers::{Answers, PoolAnswers};
+use seaworthy_serve::certificates::CertificateFiles;
+use seaworthy_serve::rate_limits::RateLimits;
+use seaworthy_serve::response_body::ResponseBody;
+use seaworthy_serve::servable_config::{Additions, Authorities};
+use seaworthy_serve::server::{ClientTimeouts, LIMITS};
+use seaworthy_serve::{Access, AnswerStore, Certificates, Endpoint, EndpointServer, Peer};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -47,7 +47,7 @@ pub fn machine_config(name: &str, spec: Value) -> MachineConfig {
     serde_json::from_value(object).unwrap()
 }
 
-/// A rendered MachineConfig with some of everything that every version can say.
+/// A rendered MachineConfig with content of every kind that all versions can express.
 pub fn rendered(name: &str) -> MachineConfig {
     machine_config(
         name,
@@ -111,7 +111,7 @@ pub fn paths(config: &Value) -> Vec<&str> {
     config["storage"]["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
 }
 
-/// What a served config writes to a path.
+/// The contents that a served config writes to a path.
 pub fn written(config: &Value, path: &str) -> String {
     let files = config["storage"]["files"].as_array().unwrap();
     let mut found = files.iter().filter(|file| file["path"] == path);
@@ -127,17 +127,20 @@ pub fn empty() -> Answers {
 
 /// An open endpoint with the pool `master`, whose config is empty, and `broken`, which has none.
 pub fn endpoint() -> Endpoint {
-    let shelf = Arc::new(Shelf::default());
+    let answers = Arc::new(AnswerStore::default());
     let broken = Answers::refused("MachineConfig x: it is broken");
-    shelf.put(Pools::from([("master".to_owned(), Arc::new(empty())), ("broken".to_owned(), Arc::new(broken))]));
-    Endpoint { shelf, access: Access::Open, rates: Rates::default(), metrics: Arc::default() }
+    answers.publish(PoolAnswers::from([
+        ("master".to_owned(), Arc::new(empty())),
+        ("broken".to_owned(), Arc::new(broken)),
+    ]));
+    Endpoint { answers, access: Access::Open, rate_limits: RateLimits::default(), metrics: Arc::default() }
 }
 
-/// Somebody without a certificate.
-pub const STRANGER: Visitor =
-    Visitor { address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1234), has_certificate: false };
+/// A client without a certificate.
+pub const UNAUTHENTICATED: Peer =
+    Peer { address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1234), has_certificate: false };
 
-/// An answer with its body.
+/// A response with its body.
 pub struct Reply {
     pub status: u16,
     pub headers: http::HeaderMap,
@@ -161,102 +164,106 @@ impl Reply {
 }
 
 pub fn ask(endpoint: &Endpoint, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
-    ask_as(endpoint, STRANGER, method, path, headers)
+    ask_as(endpoint, UNAUTHENTICATED, method, path, headers)
 }
 
-pub fn ask_as(endpoint: &Endpoint, visitor: Visitor, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+pub fn ask_as(endpoint: &Endpoint, peer: Peer, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
     let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let response = endpoint.answer(&request.body(()).unwrap(), visitor, Instant::now());
+    let response = endpoint.answer(&request.body(()).unwrap(), peer, Instant::now());
     let (parts, body) = response.into_parts();
     let body = whole(body);
     Reply { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-/// The bytes of a body that is there as a whole.
-fn whole(body: Parcel) -> Bytes {
+/// The bytes of a body that is complete.
+fn whole(body: ResponseBody) -> Bytes {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(body.collect()).poll(&mut context) {
         std::task::Poll::Ready(collected) => collected.unwrap().to_bytes(),
-        std::task::Poll::Pending => panic!("a body that is whole is not waited for"),
+        std::task::Poll::Pending => panic!("the body is not complete"),
     }
 }
 
 /// An endpoint that listens, until this is dropped.
-pub struct House {
+pub struct TestServer {
     pub address: SocketAddr,
     pub pki: Pki,
     pub certificates: Arc<Certificates>,
-    pub files: Files,
+    pub files: CertificateFiles,
     _folder: tempfile::TempDir,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
-impl House {
-    pub async fn open(endpoint: Endpoint) -> House {
-        House::with(endpoint, Patience::default()).await
+impl TestServer {
+    pub async fn start(endpoint: Endpoint) -> TestServer {
+        TestServer::with_timeouts(endpoint, ClientTimeouts::default()).await
     }
 
-    pub async fn with(endpoint: Endpoint, patience: Patience) -> House {
-        House::within(endpoint, patience, LIMITS).await
+    pub async fn with_timeouts(endpoint: Endpoint, timeouts: ClientTimeouts) -> TestServer {
+        TestServer::with_limits(endpoint, timeouts, LIMITS).await
     }
 
-    pub async fn within(endpoint: Endpoint, patience: Patience, limits: Limits) -> House {
-        House::speaking(endpoint, patience, limits, tls::VERSIONS).await
+    pub async fn with_limits(endpoint: Endpoint, timeouts: ClientTimeouts, limits: ConnectionLimits) -> TestServer {
+        TestServer::with_versions(endpoint, timeouts, limits, tls::DEFAULT_VERSIONS).await
     }
 
-    pub async fn speaking(
+    pub async fn with_versions(
         endpoint: Endpoint,
-        patience: Patience,
-        limits: Limits,
+        timeouts: ClientTimeouts,
+        limits: ConnectionLimits,
         versions: &'static [&'static rustls::SupportedProtocolVersion],
-    ) -> House {
+    ) -> TestServer {
         let pki = Pki::ephemeral(jiff::Timestamp::now()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: Some(path("clients.crt")) };
+        let files = CertificateFiles {
+            certificate: path("tls.crt"),
+            key: path("tls.key"),
+            client_ca: Some(path("clients.crt")),
+        };
         write_serving(&pki, &files);
         std::fs::write(path("clients.crt"), pki.authority()).unwrap();
         let certificates = Arc::new(Certificates::load(files.clone(), versions).unwrap());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listening = Listening::bind(Arc::new(endpoint), Arc::clone(&certificates), address).await.unwrap();
-        let listening = listening.with_patience(patience).with_limits(limits);
-        let address = listening.address();
+        let server = EndpointServer::bind(Arc::new(endpoint), Arc::clone(&certificates), address).await.unwrap();
+        let server = server.with_timeouts(timeouts).with_limits(limits);
+        let address = server.address();
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(listening.serve(async move {
+        let served = tokio::spawn(server.serve(async move {
             let _ = stopped.await;
         }));
-        House { address, pki, certificates, files, _folder: folder, stop, served }
+        TestServer { address, pki, certificates, files, _folder: folder, stop, served }
     }
 
-    /// Tells it to end; done when it has.
-    pub fn end(self) -> JoinHandle<()> {
+    /// Stops the server; the handle is done when it has stopped.
+    pub fn stop(self) -> JoinHandle<()> {
         drop(self.stop);
         self.served
     }
 
-    /// Shakes hands, with a certificate if there is one.
-    pub async fn connect(&self, own: Option<&Certified>) -> std::io::Result<TlsStream<TcpStream>> {
+    /// Connects, with a client certificate if there is one.
+    pub async fn connect(&self, own: Option<&CertifiedKey>) -> std::io::Result<TlsStream<TcpStream>> {
         self.connect_with(own, rustls::ALL_VERSIONS, &["http/1.1"]).await
     }
 
     pub async fn connect_with(
         &self,
-        own: Option<&Certified>,
+        own: Option<&CertifiedKey>,
         versions: &[&'static rustls::SupportedProtocolVersion],
         protocols: &[&str],
     ) -> std::io::Result<TlsStream<TcpStream>> {
-        self.greet(TcpStream::connect(self.address).await?, own, versions, protocols).await
+        self.handshake(TcpStream::connect(self.address).await?, own, versions, protocols).await
     }
 
-    /// Shakes hands on a connection that is there.
-    pub async fn greet(
+    /// Completes the TLS handshake on an open connection.
+    pub async fn handshake(
         &self,
         stream: TcpStream,
-        own: Option<&Certified>,
+        own: Option<&CertifiedKey>,
         versions: &[&'static rustls::SupportedProtocolVersion],
         protocols: &[&str],
     ) -> std::io::Result<TlsStream<TcpStream>> {
@@ -281,7 +288,7 @@ impl House {
     }
 
     /// One request on a connection of its own.
-    pub async fn get(&self, path: &str, headers: &[(&str, &str)], own: Option<&Certified>) -> Reply {
+    pub async fn get(&self, path: &str, headers: &[(&str, &str)], own: Option<&CertifiedKey>) -> Reply {
         let stream = self.connect(own).await.unwrap();
         let io = hyper_util::rt::TokioIo::new(stream);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
@@ -297,7 +304,7 @@ impl House {
 }
 
 /// Writes a fresh certificate for this machine.
-pub fn write_serving(pki: &Pki, files: &Files) {
+pub fn write_serving(pki: &Pki, files: &CertificateFiles) {
     let serving = pki.serving(&[Ipv4Addr::LOCALHOST.into()], &["localhost"], jiff::Timestamp::now()).unwrap();
     std::fs::write(&files.certificate, serving.certificate).unwrap();
     std::fs::write(&files.key, serving.key).unwrap();
@@ -317,13 +324,13 @@ pub fn versions() -> [Version; 6] {
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// As long as there is only one subscriber, whoever comes to a line of the log first decides for all whether it is heard, and
-/// most tests do not listen. This one is there so that every subscriber is asked.
-static NOBODY: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+/// While there is only one subscriber, tracing caches per call site whether it is enabled, and most tests have no subscriber.
+/// This one makes it ask every subscriber.
+static SECOND_SUBSCRIBER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 impl Log {
     pub fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + use<> {
-        LazyLock::force(&NOBODY);
+        LazyLock::force(&SECOND_SUBSCRIBER);
         let sink = self.clone();
         let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
         lines.with_writer(move || sink.clone()).finish()

@@ -1,4 +1,4 @@
-//! Operators beside each other in one process: each runs when its definitions are served, and stops alone.
+//! Two operators in one process: each runs when its definitions are served, and stops alone.
 #![allow(clippy::unwrap_used)]
 
 mod toy;
@@ -13,8 +13,8 @@ use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, CustomResourceExt as _, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
-use seaworthy_controllers::process::{self, Settings};
-use seaworthy_controllers::{Options, operators};
+use seaworthy_controllers::process::{self, ProcessOptions};
+use seaworthy_controllers::{OperatorOptions, operators};
 use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_runtime::{Metrics, Operator};
 use seaworthy_testkit::{Cluster, controller_config, file};
@@ -44,19 +44,19 @@ impl Drop for Running {
 
 impl Running {
     /// A process with the real operators and the toy.
-    async fn start(cluster: &Cluster, installs: bool) -> Running {
+    async fn start(cluster: &Cluster, installs_definitions: bool) -> Running {
         let client = cluster.client();
-        let mut all: Vec<Box<dyn Operator>> = operators::all(Options::default());
+        let mut all: Vec<Box<dyn Operator>> = operators::all(OperatorOptions::default());
         all.push(Box::new(Toy));
         let metrics = Arc::<Metrics>::default();
-        let settings = Settings {
-            elects: false,
-            installs,
+        let options = ProcessOptions {
+            elects_leader: false,
+            installs_definitions,
             probes: Some("127.0.0.1:0".parse().unwrap()),
             metrics: Arc::clone(&metrics),
-            ..Settings::new(NAMESPACE)
+            ..ProcessOptions::new(NAMESPACE)
         };
-        let prepared = process::prepare(client.clone(), all, settings).await.unwrap();
+        let prepared = process::prepare(client.clone(), all, options).await.unwrap();
         let probes = prepared.probes_address().unwrap();
         let process = tokio::spawn(async move { process::run(prepared, std::future::pending()).await.unwrap() });
         Running { client, metrics, probes, process }
@@ -164,7 +164,7 @@ async fn operator_without_definitions_is_off_and_starts_when_they_are_installed(
     let running = Running::start(&cluster, false).await;
     let page = running.reports(&format!("[!]toy off: CustomResourceDefinition {BUOYS} not found")).await;
     assert!(page.contains("[!]machineconfig off: CustomResourceDefinition "), "{page}");
-    assert!(page.starts_with("HTTP/1.1 200"), "what is off keeps the process from nothing: {page}");
+    assert!(page.starts_with("HTTP/1.1 200"), "an operator that is off does not make the process unready: {page}");
     assert!(!running.is_available("toy") && !running.is_available("machineconfig"));
 
     seaworthy_machineconfig::operator::install(&running.client, NAMESPACE).await.unwrap();

@@ -10,8 +10,8 @@ use seaworthy_change::{Change, Decision, Purpose, Stage};
 use seaworthy_deploy::rule::rule;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_runtime::{
-    Applier, Cache, CacheSet, Controller, Instance, Key, Next, Operator, OperatorContext, Parts, Queue, WriteError,
-    worker,
+    Applier, Cache, CacheSet, Controller, EnabledControllers, Key, Operator, OperatorContext, OperatorInstance, Queue,
+    Requeue, WriteError, worker,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,11 +50,11 @@ impl Controller for BuoyController {
     type Error = WriteError;
     const NAME: &'static str = "seaworthy-toy";
 
-    async fn reconcile(&self, name: &String) -> Result<Next, WriteError> {
+    async fn reconcile(&self, name: &String) -> Result<Requeue, WriteError> {
         if let Some(buoy) = self.buoys.named(name) {
             self.applier.perform(&desired(&buoy)).await.result()?;
         }
-        Ok(Next::change())
+        Ok(Requeue::on_change())
     }
 }
 
@@ -85,7 +85,7 @@ impl Operator for Toy {
         }
     }
 
-    fn start(&self, context: &OperatorContext, _: &Parts) -> Instance {
+    fn start(&self, context: &OperatorContext, _: &EnabledControllers) -> OperatorInstance {
         let buoys = Arc::<Cache<Buoy>>::default();
         let caches = CacheSet::new([Arc::clone(&buoys) as _]);
         let queue = Arc::new(Queue::default());
@@ -105,6 +105,6 @@ impl Operator for Toy {
             worker::run(&controller, &queue, &context.leadership, &*context.metrics).await;
             Ok(())
         };
-        Instance { caches, controllers: controllers.boxed() }
+        OperatorInstance { caches, controllers: controllers.boxed() }
     }
 }

@@ -1,10 +1,10 @@
-//! Admission policies: who may write what, beyond what rights can say.
+//! Admission policies: limits on writes that RBAC cannot express.
 
 pub mod own_node;
 
 use serde_json::{Value, json};
 
-/// What puts a policy into force everywhere.
+/// The binding that enforces a policy for all objects.
 pub fn binding(name: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

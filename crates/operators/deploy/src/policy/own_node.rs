@@ -1,13 +1,13 @@
-//! Keeps each node to itself.
+//! Own-node policy: a node may write its own Node and no other.
 
 use serde_json::{Value, json};
 
 use super::binding;
 
-/// The name of the policy and its binding.
+/// The name of the policy and of its binding.
 pub const NAME: &str = "seaworthy-own-node";
 
-/// A node writes its own Node and no other. Kubernetes has an admission plugin for that, which not every cluster runs.
+/// The policy and its binding. Kubernetes has the admission plugin NodeRestriction for that, which not every cluster runs.
 pub fn objects() -> [Value; 2] {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

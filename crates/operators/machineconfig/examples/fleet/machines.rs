@@ -1,4 +1,4 @@
-//! Nodes that look like real ones and follow their orders: one task for all of them, which costs next to nothing.
+//! Simulated nodes: Node objects like real ones, and one task that follows the orders of all of them at little cost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use crate::door::Door;
+use crate::counting_service::CountingService;
 
-/// Where nodes are.
-const NODES: &str = "/api/v1/nodes";
+const NODES_PATH: &str = "/api/v1/nodes";
 
 /// A node of a pool that runs `config`, as its kubelet and its daemon report it.
 pub fn node(index: usize, role: &str, config: &str) -> Value {
@@ -96,12 +95,12 @@ pub fn name(index: usize) -> String {
 }
 
 /// Adds a node.
-pub async fn join(door: &Door, node: &Value) -> Result<(), String> {
-    send(door, Method::POST, NODES, "application/json", node.to_string()).await.map(drop)
+pub async fn join(service: &CountingService, node: &Value) -> Result<(), String> {
+    send(service, Method::POST, NODES_PATH, "application/json", node.to_string()).await.map(drop)
 }
 
-/// Follows the orders of the nodes that `written` names: at once, or `takes` after saying so.
-pub async fn follow(door: Door, mut written: UnboundedReceiver<String>, takes: Duration) -> String {
+/// Follows the orders of the nodes that `written` names: at once, or `takes` after reporting `Working`.
+pub async fn follow(service: CountingService, mut written: UnboundedReceiver<String>, takes: Duration) -> String {
     let mut under_way: VecDeque<(Instant, String, String)> = VecDeque::new();
     let state = annotation::STATE.as_str();
     loop {
@@ -111,11 +110,11 @@ pub async fn follow(door: Door, mut written: UnboundedReceiver<String>, takes: D
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => None,
         };
         let done = match next {
-            Some(name) => match order(&door, &name).await {
+            Some(name) => match order(&service, &name).await {
                 Ok(None) => continue,
                 Ok(Some(config)) if takes.is_zero() => (name, config),
                 Ok(Some(config)) => {
-                    if let Err(error) = say(&door, &name, json!({state: "Working"})).await {
+                    if let Err(error) = report(&service, &name, json!({state: "Working"})).await {
                         return error;
                     }
                     under_way.push_back((Instant::now() + takes, name, config));
@@ -125,46 +124,52 @@ pub async fn follow(door: Door, mut written: UnboundedReceiver<String>, takes: D
             },
             None => match under_way.pop_front() {
                 Some((_, name, config)) => (name, config),
-                None => return "nobody gives orders any more".to_owned(),
+                None => return "no more orders are given".to_owned(),
             },
         };
         let (name, config) = done;
-        let words = json!({state: "Done", annotation::CURRENT_CONFIG.as_str(): config});
-        if let Err(error) = say(&door, &name, words).await {
+        let report_done = json!({state: "Done", annotation::CURRENT_CONFIG.as_str(): config});
+        if let Err(error) = report(&service, &name, report_done).await {
             return error;
         }
     }
 }
 
-/// The configuration that a node should run and neither runs nor works on.
-async fn order(door: &Door, name: &str) -> Result<Option<String>, String> {
+/// The ordered configuration of a node that neither runs it nor is updating.
+async fn order(service: &CountingService, name: &str) -> Result<Option<String>, String> {
     #[derive(Deserialize)]
-    struct Seen {
+    struct OrderedNode {
         metadata: Metadata,
     }
     #[derive(Deserialize)]
     struct Metadata {
         annotations: BTreeMap<String, String>,
     }
-    let body = send(door, Method::GET, &format!("{NODES}/{name}"), "application/json", String::new()).await?;
-    let seen: Seen = serde_json::from_slice(&body).map_err(|error| format!("node {name}: {error}"))?;
-    let said = |key: &str| seen.metadata.annotations.get(key);
-    let wanted = said(annotation::DESIRED_CONFIG.as_str());
-    let is_new = wanted != said(annotation::CURRENT_CONFIG.as_str());
-    let is_at_rest = said(annotation::STATE.as_str()).is_some_and(|state| state == "Done");
-    Ok(wanted.filter(|_| is_new && is_at_rest).cloned())
+    let body = send(service, Method::GET, &format!("{NODES_PATH}/{name}"), "application/json", String::new()).await?;
+    let node: OrderedNode = serde_json::from_slice(&body).map_err(|error| format!("node {name}: {error}"))?;
+    let annotation_value = |key: &str| node.metadata.annotations.get(key);
+    let wanted = annotation_value(annotation::DESIRED_CONFIG.as_str());
+    let is_new = wanted != annotation_value(annotation::CURRENT_CONFIG.as_str());
+    let is_idle = annotation_value(annotation::STATE.as_str()).is_some_and(|state| state == "Done");
+    Ok(wanted.filter(|_| is_new && is_idle).cloned())
 }
 
-async fn say(door: &Door, name: &str, annotations: Value) -> Result<(), String> {
+async fn report(service: &CountingService, name: &str, annotations: Value) -> Result<(), String> {
     let patch = json!({"metadata": {"annotations": annotations}}).to_string();
-    send(door, Method::PATCH, &format!("{NODES}/{name}"), "application/merge-patch+json", patch).await.map(drop)
+    send(service, Method::PATCH, &format!("{NODES_PATH}/{name}"), "application/merge-patch+json", patch).await.map(drop)
 }
 
-/// Without a typed client: its share is not to be measured.
-async fn send(door: &Door, method: Method, path: &str, media: &str, body: String) -> Result<Vec<u8>, String> {
+/// Without a typed client, whose cost is not to be measured.
+async fn send(
+    service: &CountingService,
+    method: Method,
+    path: &str,
+    media: &str,
+    body: String,
+) -> Result<Vec<u8>, String> {
     let request = Request::builder().method(method.clone()).uri(path).header(header::CONTENT_TYPE, media);
     let request = request.body(Body::from(body.into_bytes())).map_err(|error| error.to_string())?;
-    let response = door.send(request).await;
+    let response = service.send(request).await;
     let status = response.status();
     let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
     match status.is_success() {

@@ -1,7 +1,8 @@
-//! A whole fleet in one process: the embedded server in memory, the plane, and nodes that follow. `fleet NODES [TAKES_MS]`
-//! rolls one change out to it and prints as JSON what that cost; `cargo xtask bench rollout` runs it and judges.
+//! Fleet benchmark: the embedded server in memory, the controllers, and simulated nodes in one process.
+//! `fleet NODES [TAKES_MS]` rolls out one change and prints its costs as JSON; `cargo xtask bench rollout` runs it and compares
+//! them with limits.
 
-mod door;
+mod counting_service;
 mod machines;
 mod meter;
 
@@ -12,54 +13,54 @@ use std::time::Duration;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
-use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
 use seaworthy_machineconfig::{Context, operator};
 use seaworthy_testkit::{Embedded, controller_config};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 
-use door::Door;
+use counting_service::CountingService;
 use meter::Meter;
 
-/// As the product has it.
+/// The allocator of the product.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The pools, with the part of all nodes that each has, in percent.
+/// The pools, with their shares of all nodes in percent.
 const POOLS: [(&str, usize); 4] = [("worker", 50), ("infra", 25), ("edge", 15), ("master", 10)];
-/// Once nothing was written for so long, nothing is under way: longer than any rest of a controller, which is ten seconds.
-const QUIET: Duration = Duration::from_secs(12);
-/// How long idling is measured.
-const IDLE: Duration = Duration::from_secs(20);
+/// Without writes for this long, no work is in progress: longer than any interval of a controller, which is ten seconds.
+const QUIET_PERIOD: Duration = Duration::from_secs(12);
+/// How long the idle cost is measured.
+const IDLE_PERIOD: Duration = Duration::from_secs(20);
 /// How long one stage may take.
-const PATIENCE: Duration = Duration::from_secs(900);
+const STAGE_TIMEOUT: Duration = Duration::from_secs(900);
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-fn main() -> Result<(), Failed> {
-    // As the product does.
-    seaworthy_resident::take_small_pages();
+fn main() -> Result<(), BoxError> {
+    // As in the product.
+    seaworthy_resident::disable_huge_pages();
     let mut args = std::env::args().skip(1);
     let nodes: usize = args.next().ok_or("how many nodes?")?.parse()?;
     let takes: u64 = args.next().map_or(Ok(0), |text| text.parse())?;
-    tracing::subscriber::set_global_default(meter::Listener)?;
+    tracing::subscriber::set_global_default(meter::DecisionSubscriber)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!("{}", runtime.block_on(run(nodes, Duration::from_millis(takes)))?);
     Ok(())
 }
 
-async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
+async fn run(nodes: usize, takes: Duration) -> Result<Value, BoxError> {
     let cluster = Embedded::start().await;
     let (orders, written) = unbounded_channel();
-    let plane_door = Door::new(cluster.server(), "plane", Some(orders));
-    let machines_door = Door::new(cluster.server(), "machines", None);
-    // What sets the stage and looks on is not counted.
+    let controllers_service = CountingService::new(cluster.server(), "plane", Some(orders));
+    let machines_service = CountingService::new(cluster.server(), "machines", None);
+    // Setup and observation are not counted.
     let client = cluster.client();
     operator::install(&client, NAMESPACE).await?;
-    let context = Context::new(Client::new(plane_door.clone(), "default"));
-    let plane = tokio::spawn(operator::run(context, Options::default()));
-    let machines = tokio::spawn(machines::follow(machines_door.clone(), written, takes));
+    let context = Context::new(Client::new(controllers_service.clone(), "default"));
+    let controllers = tokio::spawn(operator::run(context, MachineConfigOptions::default()));
+    let machines = tokio::spawn(machines::follow(machines_service.clone(), written, takes));
 
     let work = async {
         create::<ControllerConfig>(&client, controller_config()).await?;
@@ -76,21 +77,21 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
         let mut members = BTreeMap::new();
         for index in 0..nodes {
             let role = role(index);
-            machines::join(&machines_door, &machines::node(index, role, &before[role])).await?;
+            machines::join(&machines_service, &machines::node(index, role, &before[role])).await?;
             *members.entry(role).or_insert(0_usize) += 1;
         }
         until_all_run(&client, &before, &members).await?;
         let joined = filling.wall();
-        until_quiet(&plane_door).await;
+        until_quiet(&controllers_service).await;
         let filled = json!({
             "wallMs": millis(joined), "cpuMs": millis(filling.cpu()),
-            "planeWrites": plane_door.writes(), "residentBytes": meter::memory("VmRSS"),
+            "planeWrites": controllers_service.writes(), "residentBytes": meter::memory("VmRSS"),
         });
         let node = machines::name(0);
         let stored: Value =
             client.request(http::Request::get(format!("/api/v1/nodes/{node}")).body(Vec::new())?).await?;
 
-        let (plane_before, machines_before) = (plane_door.writes(), machines_door.writes());
+        let (controllers_before, machines_before) = (controllers_service.writes(), machines_service.writes());
         meter::decisions();
         let rolling = Meter::start();
         for role in ["worker", "master"] {
@@ -99,40 +100,40 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
         let after = targets(&client, &before).await?;
         until_all_run(&client, &after, &members).await?;
         let wall = rolling.wall();
-        until_quiet(&plane_door).await;
+        until_quiet(&controllers_service).await;
         let cpu = rolling.cpu();
         let decisions = meter::decisions();
-        let (plane_writes, machine_writes) =
-            (since(&plane_door, &plane_before), since(&machines_door, &machines_before));
+        let (controllers_writes, machine_writes) =
+            (since(&controllers_service, &controllers_before), since(&machines_service, &machines_before));
 
-        let before_idle = plane_door.writes();
+        let before_idle = controllers_service.writes();
         let idling = Meter::start();
-        tokio::time::sleep(IDLE).await;
+        tokio::time::sleep(IDLE_PERIOD).await;
         let idle_cpu = idling.cpu();
-        let idle_writes: u64 = since(&plane_door, &before_idle).values().sum();
-        Ok::<Value, Failed>(json!({
+        let idle_writes: u64 = since(&controllers_service, &before_idle).values().sum();
+        Ok::<Value, BoxError>(json!({
             "nodes": nodes,
             "takesMs": millis(takes),
             "nodeBytes": stored.to_string().len(),
             "filled": filled,
             "wallMs": millis(wall),
             "cpuMs": millis(cpu),
-            "planeWrites": plane_writes,
+            "planeWrites": controllers_writes,
             "machineWrites": machine_writes,
-            "decisions": told(decisions),
+            "decisions": summary(decisions),
             "peakBytes": meter::memory("VmHWM"),
             "residentBytes": meter::memory("VmRSS"),
-            "idle": {"wallMs": millis(IDLE), "cpuMs": millis(idle_cpu), "writes": idle_writes},
+            "idle": {"wallMs": millis(IDLE_PERIOD), "cpuMs": millis(idle_cpu), "writes": idle_writes},
         }))
     };
     tokio::select! {
         result = work => result,
-        ended = plane => Err(format!("the plane ended: {ended:?}").into()),
+        ended = controllers => Err(format!("the controllers ended: {ended:?}").into()),
         ended = machines => Err(format!("the machines ended: {ended:?}").into()),
     }
 }
 
-/// Which pool a node is in; pools are mixed, as in a cluster.
+/// The pool of a node; pools are mixed, as in a cluster.
 fn role(index: usize) -> &'static str {
     // 37 and 100 have no common divisor, so a hundred nodes are spread over all parts.
     let place = index * 37 % 100;
@@ -145,7 +146,7 @@ fn role(index: usize) -> &'static str {
 }
 
 /// The targets of all pools, once they all have one that is not among `old`.
-async fn targets(client: &Client, old: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failed> {
+async fn targets(client: &Client, old: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, BoxError> {
     until(client, |pools| {
         let target = |pool: &MachineConfigPool| Some((name(pool), pool.spec.configuration.as_ref()?.name.clone()?));
         let targets: BTreeMap<String, String> =
@@ -162,7 +163,7 @@ async fn until_all_run(
     client: &Client,
     targets: &BTreeMap<String, String>,
     members: &BTreeMap<&str, usize>,
-) -> Result<(), Failed> {
+) -> Result<(), BoxError> {
     until(client, |pools| {
         let is_done = |pool: &MachineConfigPool| {
             let name = name(pool);
@@ -177,8 +178,8 @@ async fn until_all_run(
     .await
 }
 
-/// Looks at the pools until something is so.
-async fn until<T>(client: &Client, is: impl Fn(&[MachineConfigPool]) -> Option<T>) -> Result<T, Failed> {
+/// Polls the pools until a condition holds.
+async fn until<T>(client: &Client, is: impl Fn(&[MachineConfigPool]) -> Option<T>) -> Result<T, BoxError> {
     let pools: Api<MachineConfigPool> = Api::all(client.clone());
     let begun = Meter::start();
     loop {
@@ -186,33 +187,33 @@ async fn until<T>(client: &Client, is: impl Fn(&[MachineConfigPool]) -> Option<T
         if let Some(found) = is(&found) {
             return Ok(found);
         }
-        if begun.wall() > PATIENCE {
-            let said: Vec<_> = found.iter().map(|pool| (name(pool), &pool.status)).collect();
-            return Err(format!("the pools do not become as they should: {said:#?}").into());
+        if begun.wall() > STAGE_TIMEOUT {
+            let states: Vec<_> = found.iter().map(|pool| (name(pool), &pool.status)).collect();
+            return Err(format!("timed out waiting for the pools: {states:#?}").into());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-async fn until_quiet(door: &Door) {
+async fn until_quiet(service: &CountingService) {
     let mut seen = None;
-    while seen.as_ref() != Some(&door.writes()) {
-        seen = Some(door.writes());
-        tokio::time::sleep(QUIET).await;
+    while seen.as_ref() != Some(&service.writes()) {
+        seen = Some(service.writes());
+        tokio::time::sleep(QUIET_PERIOD).await;
     }
 }
 
-/// What was written since.
-fn since(door: &Door, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    let new = door.writes().into_iter().map(|(what, count)| {
+/// The writes since.
+fn since(service: &CountingService, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let new = service.writes().into_iter().map(|(what, count)| {
         let old = before.get(&what).copied().unwrap_or(0);
         (what, count - old)
     });
     new.filter(|(_, count)| *count > 0).collect()
 }
 
-/// The decisions about the biggest pool.
-fn told(mut decisions: Vec<meter::Decision>) -> Value {
+/// A summary of the decisions about the biggest pool.
+fn summary(mut decisions: Vec<meter::Decision>) -> Value {
     let count = decisions.len();
     let biggest = decisions.iter().map(|decision| decision.nodes).max().unwrap_or(0);
     decisions.retain(|decision| decision.nodes == biggest);
@@ -226,7 +227,7 @@ fn told(mut decisions: Vec<meter::Decision>) -> Value {
     })
 }
 
-async fn create<K>(client: &Client, object: Value) -> Result<K, Failed>
+async fn create<K>(client: &Client, object: Value) -> Result<K, BoxError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + serde::Serialize,
 {

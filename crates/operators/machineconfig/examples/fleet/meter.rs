@@ -1,4 +1,4 @@
-//! What a stretch of work costs this process: time, CPU time, memory; and how long decisions took.
+//! Meter: wall time, CPU time and memory of this process, and the durations of decisions.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// A moment to measure from.
+/// Measures from its start.
 #[derive(Clone, Copy)]
 pub struct Meter {
     begun: Instant,
@@ -18,17 +18,15 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// From now on.
     pub fn start() -> Meter {
         Meter { begun: Instant::now(), cpu: cpu() }
     }
 
-    /// Time that has passed.
     pub fn wall(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Time that the processors have worked for this process.
+    /// CPU time of this process.
     pub fn cpu(&self) -> Duration {
         cpu().saturating_sub(self.cpu)
     }
@@ -51,24 +49,22 @@ pub fn memory(line: &str) -> u64 {
 /// One decision about a pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decision {
-    /// The nodes of the pool.
     pub nodes: u64,
-    /// How long it took.
     pub micros: u64,
 }
 
 /// The decisions so far; the roll-out controller logs each.
 static DECISIONS: Mutex<Vec<Decision>> = Mutex::new(Vec::new());
 
-/// Takes the decisions so far.
+/// Takes out the decisions so far.
 pub fn decisions() -> Vec<Decision> {
     std::mem::take(&mut *DECISIONS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Hears of decisions, and prints warnings.
-pub struct Listener;
+/// Collects decisions from logs, and prints warnings.
+pub struct DecisionSubscriber;
 
-impl Subscriber for Listener {
+impl Subscriber for DecisionSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event()
             && (*metadata.level() <= tracing::Level::WARN || metadata.target() == "seaworthy_machineconfig::rollout")
@@ -84,9 +80,9 @@ impl Subscriber for Listener {
 
     fn event(&self, event: &Event<'_>) {
         if *event.metadata().level() <= tracing::Level::WARN {
-            let mut words = Words::default();
-            event.record(&mut words);
-            eprintln!("{}{}", event.metadata().target(), words.0);
+            let mut text = FieldText::default();
+            event.record(&mut text);
+            eprintln!("{}{}", event.metadata().target(), text.0);
             return;
         }
         let mut decision = Decision::default();
@@ -112,9 +108,9 @@ impl Visit for Decision {
 }
 
 #[derive(Default)]
-struct Words(String);
+struct FieldText(String);
 
-impl Visit for Words {
+impl Visit for FieldText {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.0 += &format!(" {}={value:?}", field.name());
     }

@@ -1,4 +1,5 @@
-//! Deleted built-in pools, as the cluster has them saved: the shell around `plan::rendering::deleted_pools`.
+//! Deleted pools: saves deleted built-in pools in Secrets until they are created again, as `plan::rendering::deleted_pools`
+//! decides.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,15 +14,15 @@ use seaworthy_runtime::{Applier, Delta, WriteError};
 
 use crate::caches::Caches;
 
-/// The built-in pools that were deleted, as they were.
+/// The saved built-in pools that were deleted.
 pub struct DeletedPools {
     namespace: String,
-    /// What is saved in the cluster.
+    /// The saved pools of the cluster.
     saved: Mutex<Saved>,
 }
 
 impl DeletedPools {
-    /// Reads what the cluster has: an earlier leader may have stopped right after saving it.
+    /// Reads the saved pools: an earlier leader may have stopped right after saving them.
     pub async fn load(client: &Client, namespace: &str) -> Result<DeletedPools, kube::Error> {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let found = secrets.list(&ListParams::default().labels(label::DELETED_POOL.as_str())).await?;
@@ -29,19 +30,18 @@ impl DeletedPools {
             let pool = deleted_pools::read(secret);
             if pool.is_none() {
                 let name = secret.name_any();
-                tracing::warn!(namespace, name, "the Secret has no deleted pool; it is ignored");
+                tracing::warn!(namespace, name, "ignoring Secret: it has no deleted pool");
             }
             pool.map(|pool| (pool.name_any(), pool))
         });
         Ok(DeletedPools { namespace: namespace.to_owned(), saved: Mutex::new(saved.collect()) })
     }
 
-    /// What is saved.
     pub fn saved(&self) -> Saved {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Prepares deleted pools for their end, and lets them go.
+    /// Saves pools that are being deleted, and removes their finalizers.
     pub async fn release(&self, applier: &Applier, caches: &Caches, is_base_kept: bool) -> Result<(), WriteError> {
         let (pools, rendered) = (caches.pools.all(), caches.rendered());
         let decision = deleted_pools::release(&pools, &rendered, &self.saved(), is_base_kept, &self.namespace);
@@ -50,12 +50,12 @@ impl DeletedPools {
         Ok(())
     }
 
-    /// Gives rendered MachineConfigs that lost their pool to the one that exists now.
+    /// Makes the recreated pools owners of the rendered MachineConfigs of the deleted ones.
     pub async fn adopt(&self, applier: &Applier, caches: &Caches) -> Result<(), WriteError> {
         applier.perform(&deleted_pools::adopt(&caches.pools.all(), &caches.rendered())).await.result()
     }
 
-    /// Deletes what was saved of pools that exist again.
+    /// Deletes the saved copies of pools that exist again.
     pub async fn forget(&self, applier: &Applier, caches: &Caches) -> Result<(), WriteError> {
         let decision = deleted_pools::forget(&caches.pools.all(), &self.saved(), &self.namespace);
         applier.perform(&decision).await.result()?;
@@ -68,8 +68,8 @@ impl DeletedPools {
     }
 }
 
-/// Whether a built-in pool appears or disappears with this change: then those who wait for it look again.
-pub fn comes_or_goes(delta: &Delta<MachineConfigPool>) -> bool {
+/// Whether a built-in pool is created or deleted by this change, which other controllers wait for.
+pub fn changes_presence(delta: &Delta<MachineConfigPool>) -> bool {
     let is_there =
         |side: &Option<std::sync::Arc<MachineConfigPool>>| side.as_ref().is_some_and(|pool| is_present(pool));
     is_there(&delta.before) != is_there(&delta.after)

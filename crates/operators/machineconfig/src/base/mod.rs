@@ -1,4 +1,4 @@
-//! The base controller: the platform's own MachineConfigs and pools, kept as the ControllerConfig and the templates say.
+//! Base controller: generates the platform's MachineConfigs and the built-in pools from the ControllerConfig and the templates.
 
 pub mod deleted_pools;
 
@@ -9,13 +9,12 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_plan::rendering::is_rendered;
-use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Controller, Queue, Requeue, WriteError};
 
 use crate::base::deleted_pools::DeletedPools;
+use crate::cluster_state::upsert;
 use crate::context::Context;
-use crate::world::put;
 
-/// Keeps the base.
 pub struct BaseController {
     context: Context,
     applier: Applier,
@@ -24,7 +23,7 @@ pub struct BaseController {
 }
 
 impl BaseController {
-    /// The controller and the queue that the caches feed. There is one thing to look at, so the key says nothing.
+    /// The controller and the queue that the caches feed. There is one decision for all objects, so the key is `()`.
     pub fn new(context: &Context, templates: Arc<Templates>, deleted_pools: DeletedPools) -> (Self, Arc<Queue<()>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
@@ -32,8 +31,8 @@ impl BaseController {
         caches.controller_configs.listen(move |_| mark.mark(()));
         let mark = Arc::clone(&queue);
         caches.pools.listen(move |delta| {
-            let seen = |pool: &Option<Arc<_>>| pool.as_ref().map(looked_at);
-            if seen(&delta.before) != seen(&delta.after) {
+            let fields = |pool: &Option<Arc<_>>| pool.as_ref().map(relevant_fields);
+            if fields(&delta.before) != fields(&delta.after) {
                 mark.mark(());
             }
         });
@@ -48,8 +47,8 @@ impl BaseController {
     }
 }
 
-/// What is looked at of a pool: its labels, who it is, whether it goes, and what holds it.
-fn looked_at(pool: &Arc<MachineConfigPool>) -> impl PartialEq + use<> {
+/// The fields of a pool that the base depends on, to compare.
+fn relevant_fields(pool: &Arc<MachineConfigPool>) -> impl PartialEq + use<> {
     let ObjectMeta { labels, uid, deletion_timestamp, finalizers, .. } = &pool.metadata;
     (labels.clone(), uid.clone(), deletion_timestamp.is_some(), finalizers.clone())
 }
@@ -59,14 +58,14 @@ impl Controller for BaseController {
     type Error = WriteError;
     const NAME: &'static str = base::MANAGER;
 
-    async fn reconcile(&self, (): &()) -> Result<Next, WriteError> {
+    async fn reconcile(&self, (): &()) -> Result<Requeue, WriteError> {
         let caches = &self.context.caches;
-        // Without a ControllerConfig there is no base: the cluster's machines were set up by other means.
+        // Without a ControllerConfig there is no base: the cluster's machines were provisioned by other means.
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
         let is_kept = controller_config.as_ref().is_some_and(|found| found.metadata.deletion_timestamp.is_none());
         self.deleted_pools.release(&self.applier, caches, is_kept).await?;
         let Some(controller_config) = controller_config else {
-            return Ok(Next::change());
+            return Ok(Requeue::on_change());
         };
         let saved = self.deleted_pools.saved();
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
@@ -84,30 +83,31 @@ impl Controller for BaseController {
         let machine_configs = caches.sources();
         let mut decision = decide(&machine_configs);
         if !decision.report.unattributed.is_empty() {
-            decision = decide(&attributed(&self.applier, machine_configs, &decision.report.unattributed).await?);
+            decision =
+                decide(&with_field_managers(&self.applier, machine_configs, &decision.report.unattributed).await?);
         }
         for problem in &decision.report.problems {
             tracing::warn!(problem, "cannot generate the base");
         }
         let performed = self.applier.perform(&decision).await;
-        // What a pool is pinned to has to be its own before the pool is rendered.
+        // A pool has to own what it is pinned to before it is rendered.
         self.deleted_pools.adopt(&self.applier, caches).await?;
         performed.result()?;
         self.deleted_pools.forget(&self.applier, caches).await?;
-        Ok(Next::change())
+        Ok(Requeue::on_change())
     }
 }
 
-/// The objects, with those of these names as the API has them: caches leave out field managers, which tell whose an object
-/// is and who has edited it.
-pub async fn attributed(
+/// The objects, with those of these names read from the API: caches leave out field managers, which show which client created
+/// and edited an object.
+pub async fn with_field_managers(
     applier: &Applier,
     mut machine_configs: Vec<Arc<MachineConfig>>,
     names: &[String],
 ) -> Result<Vec<Arc<MachineConfig>>, WriteError> {
     for name in names {
         if let Some(found) = applier.read::<MachineConfig>(name).await? {
-            put(&mut machine_configs, found);
+            upsert(&mut machine_configs, found);
         }
     }
     Ok(machine_configs)

@@ -1,13 +1,13 @@
-//! What the API would say of a manifest: judged by the definitions of its kind, as the API server judges it.
+//! Admission: validates manifests against the definitions of their kinds, as the API server would.
 //!
-//! - What is refused is left out of what is foreseen: it would not be there.
-//! - What the API drops, such as a field that nobody knows, is dropped here too.
+//! - A manifest that would be refused is left out of the preview.
+//! - What the API drops, such as an unknown field, is dropped here too.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::protection::policy::{NAME, foundation};
+use crate::protection::policy::{NAME, deletion_refusal};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::{Api, Client};
 use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
@@ -17,67 +17,68 @@ use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults, names};
 use serde_json::Value;
 
-/// What the API says against a manifest.
+/// An objection of the API to a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Objection {
-    /// The object: its kind and name.
+pub struct AdmissionIssue {
+    /// Kind and name.
     pub object: String,
-    /// The place in it; empty for the object as a whole.
+    /// The path of the field; empty for the object as a whole.
     pub path: String,
-    /// What was found there, and what is accepted.
+    /// What was found, and what is accepted.
     pub message: String,
-    /// What becomes of it.
     pub effect: Effect,
 }
 
-/// What becomes of something that there is an objection to.
+/// The consequence of an issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The API refuses the object.
     Refused,
-    /// The API takes the object, and the controllers put back what was there.
-    PutBack,
-    /// The API drops what stands there, and takes the rest.
+    /// The API accepts the object, and the controllers revert the change.
+    Reverted,
+    /// The API drops the field, and accepts the rest.
     Dropped,
 }
 
-impl Objection {
-    /// Whether nothing comes of the object as a whole.
+impl AdmissionIssue {
+    /// Whether the object as a whole has no effect.
     pub fn is_refusal(&self) -> bool {
         self.effect != Effect::Dropped
     }
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for AdmissionIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Objection { object, path, message, effect } = self;
-        let place = if path.is_empty() { String::new() } else { format!(", {path}") };
+        let AdmissionIssue { object, path, message, effect } = self;
+        let path_suffix = if path.is_empty() { String::new() } else { format!(", {path}") };
         let what = match effect {
             Effect::Refused => "the API refuses it",
-            Effect::PutBack => {
-                "the API takes it, as no policy is in force there, and the controllers put it back at once"
+            Effect::Reverted => {
+                "the API accepts it, because the cluster has no protection policy, and the controllers revert it at once"
             }
-            Effect::Dropped => "kubectl refuses it, and for others the API drops it",
+            Effect::Dropped => "kubectl refuses it, and for other clients the API drops it",
         };
-        write!(f, "{object}{place}: {message}; {what}")
+        write!(f, "{object}{path_suffix}: {message}; {what}")
     }
 }
 
-/// The definitions of the plane's kinds, ready to judge objects.
+/// Validates objects against the definitions of the operator's kinds.
 pub struct Admission {
     /// By group and kind, for each version.
-    kinds: BTreeMap<(String, String), BTreeMap<String, Form>>,
+    kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>>,
+    /// Whether objects of the controllers are protected from changes.
     protects: bool,
+    /// Whether the protection policy refuses such changes; else the controllers revert them.
     has_policy: bool,
 }
 
-/// A version of a kind. Its schema is read when it is needed: most commands meet few kinds.
-struct Form {
+/// The schema of one version of a kind. It is parsed on first use: most commands need few kinds.
+struct VersionSchema {
     text: Value,
     read: OnceLock<(Document, NodeId)>,
 }
 
-impl Form {
+impl VersionSchema {
     fn schema(&self) -> Schema<'_> {
         let (document, root) = self.read.get_or_init(|| Document::of_custom_resource(&self.text));
         document.at(*root)
@@ -85,75 +86,74 @@ impl Form {
 }
 
 impl Admission {
-    /// Judges changes of a cluster.
+    /// For changes of a cluster.
     pub fn of_changes() -> Admission {
         Admission { protects: true, ..Admission::of_state() }
     }
 
-    /// Judges changes of this cluster: whether the policy is in force there that keeps hands off what controllers make.
-    /// Where that cannot be found out it is taken to be.
+    /// For changes of this cluster, which may have the protection policy or not. It is assumed to if that cannot be read.
     pub async fn of_changes_to(client: &Client) -> Admission {
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
         let has_policy = bindings.get_opt(NAME).await.map_or(true, |found| found.is_some());
         Admission { has_policy, ..Admission::of_changes() }
     }
 
-    /// Judges what a cluster has: rendered MachineConfigs too, which nobody may change.
+    /// For the state of a cluster, which may contain objects of the controllers such as rendered MachineConfigs.
     pub fn of_state() -> Admission {
-        let mut kinds: BTreeMap<(String, String), BTreeMap<String, Form>> = BTreeMap::new();
+        let mut kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>> = BTreeMap::new();
         for definition in machineconfiguration::definitions().into_iter().chain(operator::definitions()) {
             let (spec, group) = (&definition.spec, definition.spec.group.clone());
-            let forms = kinds.entry((group, spec.names.kind.clone())).or_default();
+            let versions = kinds.entry((group, spec.names.kind.clone())).or_default();
             for version in &spec.versions {
                 let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
                 let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
-                forms.insert(version.name.clone(), Form { text: schema, read: OnceLock::new() });
+                versions.insert(version.name.clone(), VersionSchema { text: schema, read: OnceLock::new() });
             }
         }
         Admission { kinds, protects: false, has_policy: true }
     }
 
-    /// The schema of an object's kind in its version; `None` for kinds that are not the plane's own.
+    /// The schema of an object's kind in its version; `None` for kinds of others.
     pub(super) fn schema(&self, object: &Value) -> Option<Schema<'_>> {
         let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
-        let forms = self.kinds.get(&(group.to_owned(), object.get("kind")?.as_str()?.to_owned()))?;
-        forms.get(version).map(Form::schema)
+        let versions = self.kinds.get(&(group.to_owned(), object.get("kind")?.as_str()?.to_owned()))?;
+        versions.get(version).map(VersionSchema::schema)
     }
 
-    /// Brings an object into the form in which the API would keep it, and gives what it would say. `old` is the object as
-    /// it was. The status is left alone: the API takes it from nobody but controllers.
-    pub fn judge(&self, object: &mut Value, old: Option<&Value>) -> Vec<Objection> {
+    /// Changes an object to what the API would store, and returns the API's objections. `old` is the object as it was. The
+    /// status is left alone: the API accepts it from controllers only.
+    pub fn validate(&self, object: &mut Value, old: Option<&Value>) -> Vec<AdmissionIssue> {
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let objection = |path: &str, message: String, effect: Effect| Objection {
+        let issue = |path: &str, message: String, effect: Effect| AdmissionIssue {
             object: format!("{kind} {name}"),
             path: path.to_owned(),
             message,
             effect,
         };
-        let Some(forms) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
-        let Some(form) = forms.get(version) else {
-            let known: Vec<String> = forms.keys().map(|version| format!("{group}/{version}")).collect();
+        let Some(versions) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
+        let Some(version_schema) = versions.get(version) else {
+            let known: Vec<String> = versions.keys().map(|version| format!("{group}/{version}")).collect();
             let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
-            return vec![objection("apiVersion", message, Effect::Refused)];
+            return vec![issue("apiVersion", message, Effect::Refused)];
         };
         if let Some(message) = self.protection(object, old, &name).filter(|_| kind == "MachineConfig") {
-            let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
-            return vec![objection("", message, effect)];
+            let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
+            return vec![issue("", message, effect)];
         }
-        let schema = form.schema();
+        let schema = version_schema.schema();
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
         let dropped = Pruning { metadata: None }.object(schema, object);
-        let mut objections: Vec<Objection> = dropped
+        let mut issues: Vec<AdmissionIssue> = dropped
             .iter()
             .map(|path| {
-                let hint = match nearest(&form.text, path) {
+                let hint = match nearest(&version_schema.text, path) {
                     Some(near) => format!(" (did you mean {near:?}?)"),
-                    None => "; check its spelling and its place".to_owned(),
+                    None => "; check its spelling and its parent field".to_owned(),
                 };
-                objection(path, format!("the kind has no such field{hint}"), Effect::Dropped)
+                issue(path, format!("the kind has no such field{hint}"), Effect::Dropped)
             })
             .collect();
         apply_defaults(schema, object);
@@ -162,42 +162,43 @@ impl Admission {
             old.as_object_mut().map(|old| old.remove("status"));
             old
         });
-        let judge = CustomResource { schema, scale: None };
-        let verdict = judge.mistakes(object, old.as_ref(), of_metadata(object));
-        // Without a cluster a ControllerConfig is mostly cut down to what rendering looks at.
+        let validator = CustomResource { schema, scale: None };
+        let verdict = validator.mistakes(object, old.as_ref(), metadata_mistakes(object));
+        // Without a cluster, a ControllerConfig mostly has only the fields that rendering reads.
         let is_partial = !self.protects && kind == "ControllerConfig";
         let counts = |cause: &&Cause| !(is_partial && cause.reason == Reason::Required);
-        // One without a place only says that there may be more.
+        // A cause without a field only reports that there may be more.
         let mistakes = verdict.mistakes.iter().filter(|cause| cause.field != "<nil>").filter(counts);
-        objections.extend(mistakes.map(|cause| {
-            // The API says which type it has found, and people look for what they wrote.
+        issues.extend(mistakes.map(|cause| {
+            // The API reports the type that it found; users look for the value that they wrote.
             let found = Some(cause).filter(|cause| cause.reason == Reason::TypeInvalid);
-            let found = found.and_then(|cause| at(object, &Path::parse(&cause.field))).map(Value::to_string);
-            let found = found.filter(|found| !cause.message.contains(found.as_str()) && found.len() <= LONGEST);
+            let found = found.and_then(|cause| value_at(object, &Path::parse(&cause.field))).map(Value::to_string);
+            let found =
+                found.filter(|found| !cause.message.contains(found.as_str()) && found.len() <= MAX_SHOWN_VALUE_BYTES);
             let message = found.map_or(cause.message.clone(), |found| format!("{}; found {found}", cause.message));
-            objection(&cause.field, message, Effect::Refused)
+            issue(&cause.field, message, Effect::Refused)
         }));
         if let (Some(status), Some(object)) = (status, object.as_object_mut()) {
             object.insert("status".to_owned(), status);
         }
-        objections
+        issues
     }
 
-    /// What the API would say of a deletion.
-    pub fn judge_deletion(&self, kind: &str, old: &Value) -> Option<Objection> {
+    /// The API's objection to a deletion.
+    pub fn validate_deletion(&self, kind: &str, old: &Value) -> Option<AdmissionIssue> {
         let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let labels = old.pointer("/metadata/labels").unwrap_or(&Value::Null);
         let message = match kind {
             "MachineConfig" => self.protection(&Value::Null, Some(old), name),
-            // Where no policy keeps it, nobody brings it back: the base goes with it.
+            // Without the policy it is deleted for good, and the base with it.
             "ControllerConfig" if !self.has_policy => None,
-            _ => foundation(kind, name, labels).filter(|_| self.protects),
+            _ => deletion_refusal(kind, name, labels).filter(|_| self.protects),
         }?;
-        let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
-        Some(Objection { object: format!("{kind} {name}"), path: String::new(), message, effect })
+        let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
+        Some(AdmissionIssue { object: format!("{kind} {name}"), path: String::new(), message, effect })
     }
 
-    /// Why nobody but the controllers may write this MachineConfig, in the words of the policy that they install.
+    /// Why only the controllers may write this MachineConfig, with the message of the protection policy.
     fn protection(&self, object: &Value, old: Option<&Value>, name: &str) -> Option<String> {
         let subject = old.unwrap_or(object);
         let made_by = subject
@@ -226,7 +227,7 @@ impl Admission {
     }
 }
 
-/// The field beside an unknown one that was probably meant.
+/// The known field with the spelling nearest to an unknown one.
 fn nearest(schema: &Value, unknown: &str) -> Option<String> {
     let path = Path::parse(unknown);
     let (Step::Key(key), parents) = path.0.split_last()? else { return None };
@@ -238,7 +239,8 @@ fn nearest(schema: &Value, unknown: &str) -> Option<String> {
     spelling::nearest(key, known.keys().map(String::as_str)).map(str::to_owned)
 }
 
-/// Whether nothing changes that controllers look at: what nodes get, and what tells whose the object is and for whom.
+/// Whether an edit leaves alone what controllers read: the spec, and the labels, annotation and owners that mark an object as
+/// generated and select its pool.
 fn keeps_content(old: &Value, new: &Value) -> bool {
     fn labels(of: &Value) -> BTreeMap<&str, &Value> {
         let all = of.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
@@ -261,18 +263,18 @@ fn keeps_content(old: &Value, new: &Value) -> bool {
 }
 
 /// A longer value is not repeated in a message.
-const LONGEST: usize = 60;
+const MAX_SHOWN_VALUE_BYTES: usize = 60;
 
-/// What stands at a path.
-fn at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
+/// The value at a path.
+fn value_at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
     path.0.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get(key),
         Step::Index(index) => value.get(index),
     })
 }
 
-/// What is wrong with an object's name and labels.
-fn of_metadata(object: &Value) -> Vec<Cause> {
+/// Mistakes in an object's name and labels.
+fn metadata_mistakes(object: &Value) -> Vec<Cause> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut causes: Vec<Cause> =
@@ -280,7 +282,11 @@ fn of_metadata(object: &Value) -> Vec<Cause> {
     for (key, value) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
         causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid("metadata.labels", key, why)));
         let Some(value) = value.as_str() else {
-            causes.push(Cause::invalid(format!("metadata.labels[{key}]"), value, "must be a text; put it into quotes"));
+            causes.push(Cause::invalid(
+                format!("metadata.labels[{key}]"),
+                value,
+                "must be a string; put it into quotes",
+            ));
             continue;
         };
         causes.extend(names::label_value(value).iter().map(|why| Cause::invalid("metadata.labels", value, why)));
@@ -306,26 +312,22 @@ mod tests {
     #[case::budget("MachineConfigPool", json!({"maxUnavailable": "50 percent"}), "spec.maxUnavailable")]
     #[case::kind_of_value("MachineConfigPool", json!({"paused": "yes"}), "spec.paused")]
     #[case::kernel_type("MachineConfig", json!({"kernelArguments": "nosmt"}), "spec.kernelArguments")]
-    fn what_the_definition_refuses_is_refused_with_its_place(
-        #[case] kind: &str,
-        #[case] spec: Value,
-        #[case] path: &str,
-    ) {
-        let found = Admission::of_changes().judge(&mut object(kind, spec), None);
-        assert!(found.iter().any(|objection| objection.is_refusal() && objection.path == path), "{found:#?}");
-        assert!(found.iter().all(|objection| objection.object == format!("{kind} a")), "{found:#?}");
+    fn mistakes_are_refused_with_their_path(#[case] kind: &str, #[case] spec: Value, #[case] path: &str) {
+        let found = Admission::of_changes().validate(&mut object(kind, spec), None);
+        assert!(found.iter().any(|issue| issue.is_refusal() && issue.path == path), "{found:#?}");
+        assert!(found.iter().all(|issue| issue.object == format!("{kind} a")), "{found:#?}");
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_is_told_as_it_was_written() {
-        let found = Admission::of_changes().judge(&mut object("MachineConfigPool", json!({"paused": "lots"})), None);
+    fn value_of_the_wrong_type_is_shown_as_written() {
+        let found = Admission::of_changes().validate(&mut object("MachineConfigPool", json!({"paused": "lots"})), None);
         assert!(found[0].message.ends_with("; found \"lots\""), "{found:#?}");
     }
 
     #[test]
-    fn what_nobody_knows_is_dropped_and_told() {
+    fn unknown_field_is_dropped_and_reported() {
         let mut pool = object("MachineConfigPool", json!({"maxUnavailabel": 2}));
-        let found = Admission::of_changes().judge(&mut pool, None);
+        let found = Admission::of_changes().validate(&mut pool, None);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!((found[0].path.as_str(), found[0].effect), ("spec.maxUnavailabel", Effect::Dropped));
         assert!(found[0].message.ends_with("(did you mean \"maxUnavailable\"?)"), "{found:#?}");
@@ -333,30 +335,30 @@ mod tests {
     }
 
     #[test]
-    fn name_and_labels_are_judged_and_versions_that_nobody_serves() {
+    fn names_labels_and_unknown_versions_are_refused() {
         let mut pool = object("MachineConfigPool", json!({}));
         pool["metadata"] = json!({"name": "Big_Pool", "labels": {"a": "b c"}});
-        let found = Admission::of_changes().judge(&mut pool, None);
-        let paths: Vec<&str> = found.iter().map(|objection| objection.path.as_str()).collect();
+        let found = Admission::of_changes().validate(&mut pool, None);
+        let paths: Vec<&str> = found.iter().map(|issue| issue.path.as_str()).collect();
         assert_eq!(paths, ["metadata.name", "metadata.labels"], "{found:#?}");
         pool["apiVersion"] = json!("machineconfiguration.openshift.io/v9");
-        let found = Admission::of_changes().judge(&mut pool, None);
+        let found = Admission::of_changes().validate(&mut pool, None);
         assert!(found[0].message.contains("machineconfiguration.openshift.io/v1"), "{found:#?}");
     }
 
     #[test]
     fn controller_config_may_be_partial_where_there_is_no_cluster() {
         let partial = object("ControllerConfig", json!({"osImageURL": ""}));
-        assert!(Admission::of_state().judge(&mut partial.clone(), None).is_empty());
-        let found = Admission::of_changes().judge(&mut partial.clone(), None);
-        assert!(found.iter().all(|objection| objection.is_refusal()));
-        assert!(!Admission::of_changes().judge(&mut partial.clone(), None).is_empty());
+        assert!(Admission::of_state().validate(&mut partial.clone(), None).is_empty());
+        let found = Admission::of_changes().validate(&mut partial.clone(), None);
+        assert!(found.iter().all(|issue| issue.is_refusal()));
+        assert!(!Admission::of_changes().validate(&mut partial.clone(), None).is_empty());
         let wrong = object("ControllerConfig", json!({"osImageURL": 5}));
-        assert!(!Admission::of_state().judge(&mut wrong.clone(), None).is_empty());
+        assert!(!Admission::of_state().validate(&mut wrong.clone(), None).is_empty());
     }
 
     #[test]
-    fn what_the_platform_stands_on_is_not_deleted_and_a_pool_comes_back() {
+    fn deletion_of_the_controller_config_and_of_built_in_pools_is_refused_or_reverted() {
         let named = |kind: &str, name: &str, labels: Value| {
             let mut object = object(kind, json!({}));
             object["metadata"] = json!({"name": name, "labels": labels});
@@ -365,21 +367,22 @@ mod tests {
         let built_in = json!({"machineconfiguration.openshift.io/mco-built-in": ""});
         let bare = Admission { has_policy: false, ..Admission::of_changes() };
         let effect = |admission: &Admission, kind: &str, object: &Value| {
-            admission.judge_deletion(kind, object).map(|objection| objection.effect)
+            admission.validate_deletion(kind, object).map(|issue| issue.effect)
         };
         let config = named("ControllerConfig", "machine-config-controller", json!({}));
         assert_eq!(effect(&Admission::of_changes(), "ControllerConfig", &config), Some(Effect::Refused));
-        assert_eq!(effect(&bare, "ControllerConfig", &config), None, "it goes");
+        assert_eq!(effect(&bare, "ControllerConfig", &config), None, "it is deleted");
         for name in ["master", "worker"] {
             let pool = named("MachineConfigPool", name, built_in.clone());
             assert_eq!(effect(&Admission::of_changes(), "MachineConfigPool", &pool), Some(Effect::Refused));
-            assert_eq!(effect(&bare, "MachineConfigPool", &pool), Some(Effect::PutBack));
+            assert_eq!(effect(&bare, "MachineConfigPool", &pool), Some(Effect::Reverted));
             assert_eq!(effect(&Admission::of_state(), "MachineConfigPool", &pool), None);
-            let said = Admission::of_changes().judge_deletion("MachineConfigPool", &pool).unwrap().to_string();
+            let message = Admission::of_changes().validate_deletion("MachineConfigPool", &pool).unwrap().to_string();
             let way_out = format!("seaworthy rollout pause {name}. To change it, edit it; the API refuses it");
             assert!(
-                said.starts_with(&format!("MachineConfigPool {name}: it is built in")) && said.ends_with(&way_out),
-                "{said}"
+                message.starts_with(&format!("MachineConfigPool {name}: it is built in"))
+                    && message.ends_with(&way_out),
+                "{message}"
             );
         }
         for pool in [named("MachineConfigPool", "infra", built_in), named("MachineConfigPool", "worker", json!({}))] {
@@ -388,28 +391,28 @@ mod tests {
     }
 
     #[test]
-    fn what_controllers_keep_is_theirs_and_may_be_part_of_a_state() {
+    fn generated_objects_are_protected_in_changes_and_accepted_in_a_state() {
         let mut rendered = object("MachineConfig", json!({"fips": true}));
         rendered["metadata"]["name"] = json!("rendered-worker-1");
-        assert_eq!(Admission::of_changes().judge(&mut rendered.clone(), None)[0].effect, Effect::Refused);
+        assert_eq!(Admission::of_changes().validate(&mut rendered.clone(), None)[0].effect, Effect::Refused);
         let bare = Admission { has_policy: false, ..Admission::of_changes() };
-        assert_eq!(bare.judge(&mut rendered.clone(), None)[0].effect, Effect::PutBack);
-        assert!(Admission::of_state().judge(&mut rendered, None).is_empty());
+        assert_eq!(bare.validate(&mut rendered.clone(), None)[0].effect, Effect::Reverted);
+        assert!(Admission::of_state().validate(&mut rendered, None).is_empty());
         let mut base = object("MachineConfig", json!({"fips": true}));
         let key = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
         base["metadata"]["annotations"] = json!({key: "seaworthy-1"});
         let mut edited = base.clone();
         edited["spec"]["fips"] = json!(false);
-        let found = Admission::of_changes().judge(&mut edited, Some(&base));
+        let found = Admission::of_changes().validate(&mut edited, Some(&base));
         assert!(found[0].message.contains("create a MachineConfig of your own"), "{found:#?}");
-        assert!(Admission::of_changes().judge(&mut base.clone(), Some(&base)).is_empty(), "nothing changes");
+        assert!(Admission::of_changes().validate(&mut base.clone(), Some(&base)).is_empty(), "nothing changes");
         for (place, value) in [("annotations", json!({})), ("labels", json!({ROLE.as_str(): "a"}))] {
             let mut edited = base.clone();
             edited["metadata"][place] = value;
-            assert!(!Admission::of_changes().judge(&mut edited, Some(&base)).is_empty(), "{place}");
+            assert!(!Admission::of_changes().validate(&mut edited, Some(&base)).is_empty(), "{place}");
         }
         let mut noted = base.clone();
         noted["metadata"]["labels"] = json!({"team": "a"});
-        assert!(Admission::of_changes().judge(&mut noted, Some(&base)).is_empty(), "a label of their own");
+        assert!(Admission::of_changes().validate(&mut noted, Some(&base)).is_empty(), "a label of a user");
     }
 }

@@ -1,10 +1,10 @@
-//! A manifest that comes upon the object that is there, as `kubectl apply` brings it there.
+//! Manifests: merges a manifest into the live object, as `kubectl apply` does.
 //!
-//! - Maps are merged, a list takes the place of a list, and `null` takes away. Server-side apply looks into the schema for
-//!   more: lists whose items have keys are merged, and maps such as selectors may be taken as a whole. An object is applied
-//!   that way if it was before; otherwise on the client's side, as kubectl does unless it is told.
-//! - What was applied before and is not in the manifest any more goes. Client-side apply keeps a record of that in an
-//!   annotation, server-side apply in `metadata.managedFields`; where there is neither, nothing goes.
+//! - Maps are merged, a list replaces a list, and `null` removes a field. Server-side apply uses the schema too: lists whose
+//!   items have keys are merged, and maps such as selectors may be replaced as a whole. An object is applied that way if it was
+//!   before; otherwise on the client's side, which is kubectl's default.
+//! - What was applied before and is not in the manifest any more is removed. Client-side apply keeps a record of that in an
+//!   annotation, server-side apply in `metadata.managedFields`; without either, nothing is removed.
 
 use std::sync::LazyLock;
 
@@ -15,16 +15,15 @@ use serde_json::{Map, Value, json};
 
 use crate::rollout::to_second;
 
-/// Where client-side apply keeps what it applied.
+/// The annotation in which client-side apply records the manifest.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Who applies.
-const MANAGER: &str = "kubectl";
+const FIELD_MANAGER: &str = "kubectl";
 
-/// What a manifest may say in the metadata of an object that is there. The rest is the API's.
-const METADATA: [&str; 6] = ["name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"];
+/// The metadata of an existing object that a manifest may set. The rest is set by the API.
+const APPLIED_METADATA: [&str; 6] = ["name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"];
 
-/// The schema of the metadata of all objects, as far as lists in it are merged.
+/// The schema of object metadata, as far as lists in it are merged.
 static METADATA_SCHEMA: LazyLock<(Document, NodeId)> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     Document::of_custom_resource(&json!({
@@ -46,46 +45,46 @@ static METADATA_SCHEMA: LazyLock<(Document, NodeId)> = LazyLock::new(|| {
     }))
 });
 
-/// A manifest, and what is known of its kind.
+/// A manifest with the schema of its kind.
 pub(super) struct Manifest<'m> {
     pub json: &'m Value,
-    /// `None` for kinds that are not the plane's own: their lists are taken as a whole.
+    /// `None` for kinds of others: their lists are replaced as a whole.
     pub schema: Option<Schema<'m>>,
     pub now: Timestamp,
 }
 
 impl Manifest<'_> {
-    /// The object that comes of applying the manifest to the one that is there.
+    /// The result of applying the manifest to the live object.
     ///
-    /// Differs: nobody's claim to a field stops it, because client-side apply knows no conflicts and server-side apply
-    /// only asks for `--force-conflicts`; what would come of it is the same.
-    pub(super) fn upon(&self, live: &Value) -> Result<Value, ApplyError> {
+    /// Differs: conflicts with other field managers are ignored, because client-side apply has none and server-side apply
+    /// only requires `--force-conflicts`; the result is the same.
+    pub(super) fn apply_to(&self, live: &Value) -> Result<Value, ApplyError> {
         let is_rendered = live.pointer("/spec/configuration").is_some() && self.json["kind"] == "MachineConfigPool";
-        let wishes = |object: &Value| {
-            let mut wishes = wishes(object);
-            if let Some(spec) = wishes.get_mut("spec").and_then(Value::as_object_mut).filter(|_| is_rendered) {
-                // The render controller writes it, whatever a manifest says.
+        let applied_fields = |object: &Value| {
+            let mut applied = applied_fields(object);
+            if let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut).filter(|_| is_rendered) {
+                // The render controller owns it, whatever a manifest sets.
                 spec.remove("configuration");
             }
-            wishes
+            applied
         };
-        let (mut live, mut config) = (live.clone(), wishes(self.json));
+        let (mut live, mut config) = (live.clone(), applied_fields(self.json));
         if let Some(last) = last_applied(&live) {
-            take_back(&mut live, &wishes(&last), &annotated(&config));
+            remove_dropped_fields(&mut live, &applied_fields(&last), &with_annotations(&config));
         }
-        take_nulls(Some(&mut live), &mut config);
+        remove_nulls(Some(&mut live), &mut config);
         self.apply(Some(&live), &config)
     }
 
-    /// Who applied what, after the manifest has made its object: so a second one takes back what only the first one has.
-    /// `None` for an object that was read from a cluster: nobody applied it.
+    /// The field ownership after the manifest has created its object, so that a second one removes what only the first one
+    /// has. `None` for a manifest that was read from a cluster: it was not applied.
     pub(super) fn ownership(&self) -> Option<Value> {
         let metadata = self.json.get("metadata")?;
         if ["uid", "resourceVersion", "managedFields"].iter().any(|key| metadata.get(key).is_some()) {
             return None;
         }
-        // What does not fit its schema is refused anyway.
-        let made = self.apply(None, &wishes(self.json)).ok()?;
+        // An object that does not match its schema is refused anyway.
+        let made = self.apply(None, &applied_fields(self.json)).ok()?;
         made.pointer("/metadata/managedFields").cloned()
     }
 
@@ -94,35 +93,35 @@ impl Manifest<'_> {
         let time = to_second(self.now).to_string();
         let by = |kind: ObjectType<'_>| {
             let writer = Writer { kind, api_version, subresource: "", ignored: None, versions: None };
-            writer.apply(live, config, MANAGER, true, &time)
+            writer.apply(live, config, FIELD_MANAGER, true, &time)
         };
         let (document, root) = &*METADATA_SCHEMA;
         let schema = self.schema.filter(|_| live.is_none_or(is_applied_by_server));
         let typed = schema.map(|schema| by(ObjectType::custom(schema, document.at(*root))));
-        // What does not fit the schema is merged all the same, so that it can be told as the API tells it.
+        // An object that does not match the schema is merged without it, so that the API's objection can be reported.
         typed.and_then(Result::ok).map_or_else(|| by(ObjectType::unknown()), Ok)
     }
 }
 
-/// What an object says that is a manifest's to say.
-fn wishes(object: &Value) -> Value {
-    let mut wishes = object.clone();
-    let Some(fields) = wishes.as_object_mut() else { return wishes };
+/// The fields of an object that a manifest may set.
+fn applied_fields(object: &Value) -> Value {
+    let mut applied = object.clone();
+    let Some(fields) = applied.as_object_mut() else { return applied };
     fields.remove("status");
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| METADATA.contains(&key.as_str()));
+        metadata.retain(|key, _| APPLIED_METADATA.contains(&key.as_str()));
         match metadata.get_mut("annotations") {
             Some(Value::Object(annotations)) => drop(annotations.remove(LAST_APPLIED)),
-            // Client-side apply always has one to write there, so it never takes the others away with theirs.
+            // Client-side apply always writes one annotation, so it never removes those of others.
             Some(Value::Null) => drop(metadata.remove("annotations")),
             _ => {}
         }
     }
-    wishes
+    applied
 }
 
-/// A manifest as client-side apply sends it: with annotations, because it writes there what it has applied.
-fn annotated(config: &Value) -> Value {
+/// A manifest as client-side apply sends it: with annotations, because it records the manifest there.
+fn with_annotations(config: &Value) -> Value {
     let mut config = config.clone();
     if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.entry("annotations").or_insert_with(|| json!({}));
@@ -130,21 +129,21 @@ fn annotated(config: &Value) -> Value {
     config
 }
 
-/// What client-side apply applied last.
+/// The manifest that client-side apply applied last.
 fn last_applied(live: &Value) -> Option<Value> {
     let text = live.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
     serde_json::from_str(text).ok()
 }
 
-/// Whether server-side apply has been at an object.
+/// Whether an object was written by server-side apply.
 fn is_applied_by_server(live: &Value) -> bool {
     let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    managers.into_iter().any(|entry| entry["manager"] == MANAGER && entry["operation"] == "Apply")
+    managers.into_iter().any(|entry| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply")
 }
 
-/// Takes away what was applied last and is not in the manifest any more.
-fn take_back(live: &mut Value, last: &Value, config: &Value) {
-    /// What tells which object it is; a manifest may leave the namespace to the command line.
+/// Removes what was applied last and is not in the manifest any more.
+fn remove_dropped_fields(live: &mut Value, last: &Value, config: &Value) {
+    /// The identity of the object; a manifest may leave the namespace to the command line.
     const NAMES: [&str; 4] = ["apiVersion", "kind", "name", "namespace"];
     let (Some(live), Some(last), Some(config)) = (live.as_object_mut(), last.as_object(), config.as_object()) else {
         return;
@@ -155,15 +154,15 @@ fn take_back(live: &mut Value, last: &Value, config: &Value) {
             None => drop(live.remove(key)),
             Some(new) => {
                 if let Some(live) = live.get_mut(key) {
-                    take_back(live, old, new);
+                    remove_dropped_fields(live, old, new);
                 }
             }
         }
     }
 }
 
-/// Takes away what the manifest sets to `null`.
-fn take_nulls(live: Option<&mut Value>, config: &mut Value) {
+/// Removes what the manifest sets to `null`.
+fn remove_nulls(live: Option<&mut Value>, config: &mut Value) {
     let Some(config) = config.as_object_mut() else { return };
     let mut nothing = Map::new();
     let live = live.and_then(Value::as_object_mut).unwrap_or(&mut nothing);
@@ -174,7 +173,7 @@ fn take_nulls(live: Option<&mut Value>, config: &mut Value) {
         !value.is_null()
     });
     for (key, value) in config {
-        take_nulls(live.get_mut(key), value);
+        remove_nulls(live.get_mut(key), value);
     }
 }
 
@@ -194,7 +193,7 @@ mod tests {
     fn applied(live: &Value, manifest: &Value) -> Value {
         let admission = Admission::of_changes();
         let manifest = Manifest { json: manifest, schema: admission.schema(manifest), now: Timestamp::UNIX_EPOCH };
-        manifest.upon(live).unwrap()
+        manifest.apply_to(live).unwrap()
     }
 
     fn applied_by_client(live: &Value, last: &Value, manifest: &Value) -> Value {
@@ -212,12 +211,12 @@ mod tests {
     #[case::null(json!({"paused": null}), json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1}))]
     #[case::null_of_nothing(json!({"nodeSelector": {"matchLabels": null}}), json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1, "nodeSelector": {}, "paused": true}))]
     #[case::map(json!({"machineConfigSelector": {"matchLabels": {"b": "c"}}}), json!({"machineConfigSelector": {"matchLabels": {"b": "c", "role": "a"}}, "maxUnavailable": 1, "paused": true}))]
-    fn manifest_of_a_part_leaves_the_rest(#[case] manifest: Value, #[case] expected: Value) {
+    fn partial_manifest_leaves_other_fields(#[case] manifest: Value, #[case] expected: Value) {
         let live = pool(&json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1, "paused": true}));
         assert_eq!(applied(&live, &pool(&manifest))["spec"], expected);
     }
 
-    /// An object that server-side apply has made.
+    /// An object that server-side apply has created.
     fn applied_by_server(config: &Value, by: &str) -> Value {
         let admission = Admission::of_changes();
         let (document, root) = &*METADATA_SCHEMA;
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_with_keys_are_merged_and_selectors_taken_whole_by_server_side_apply_alone() {
+    fn only_server_side_apply_merges_lists_with_keys_and_replaces_selectors() {
         let policy = |paths: [&str; 2]| {
             let file = |path: &str| json!({"path": path, "actions": [{"type": "None"}]});
             json!({
@@ -259,7 +258,7 @@ mod tests {
     #[case::one_that_goes(json!({"annotations": {"mine": "2"}}), json!({}), json!({"pin": "1"}))]
     #[case::null(json!({"annotations": {}}), json!({"annotations": null}), json!({"pin": "1", "mine": "2"}))]
     #[case::another(json!({"annotations": {}}), json!({"annotations": {"new": ""}}), json!({"pin": "1", "mine": "2", "new": ""}))]
-    fn annotations_of_others_stay_whatever_client_side_apply_applied_before(
+    fn client_side_apply_leaves_annotations_of_others(
         #[case] last: Value,
         #[case] manifest: Value,
         #[case] expected: Value,
@@ -269,7 +268,7 @@ mod tests {
             metadata.as_object().unwrap().iter().for_each(|(key, value)| object["metadata"][key] = value.clone());
             object
         };
-        // So kubectl writes it: with annotations, whether there are any or not.
+        // As kubectl records it: with annotations, whether there are any or not.
         let mut last = with(&last);
         last["metadata"].as_object_mut().unwrap().entry("annotations").or_insert(json!({}));
         let live = with(&json!({"annotations": {"pin": "1", "mine": "2"}}));
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_client_side_apply_applied_before_goes_and_the_rest_stays() {
+    fn client_side_apply_removes_what_it_applied_before_and_leaves_the_rest() {
         let last = pool(&json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1}));
         let mut live = pool(&json!({
             "machineConfigSelector": selector("a"), "maxUnavailable": 3, "paused": true,
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_server_side_apply_applied_before_goes_unless_another_owns_it() {
+    fn server_side_apply_removes_what_it_applied_before_unless_another_manager_owns_it() {
         let both = pool(&json!({"maxUnavailable": 1, "paused": true}));
         let paused = pool(&json!({"paused": true}));
         assert_eq!(applied(&applied_by_server(&both, "kubectl"), &paused)["spec"], json!({"paused": true}));
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_schema_is_left_for_the_api_to_refuse() {
+    fn mistakes_against_the_schema_are_left_for_the_api_to_refuse() {
         let live = pool(&json!({"maxUnavailable": 1}));
         let wrong = pool(&json!({"paused": "yes", "unknown": 1}));
         assert_eq!(applied(&live, &wrong)["spec"], json!({"maxUnavailable": 1, "paused": "yes", "unknown": 1}));

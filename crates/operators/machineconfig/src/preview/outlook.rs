@@ -1,4 +1,4 @@
-//! How the nodes of a pool come to its target: decided as the controllers would, with what it does to each node.
+//! Outlook: the expected roll-out of a pool's target: which nodes move when, with which disruption, and why others wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,63 +11,60 @@ use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
 use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::policy;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
-use seaworthy_plan::drain::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::fleet::membership::{Membership, Pools};
-use seaworthy_plan::fleet::{Ailment, NodeView, PoolView, Target, control_plane_topology};
+use seaworthy_plan::drain::eviction::{DisruptionBudgets, EvictionRules, Evictions, evictions};
+use seaworthy_plan::fleet::membership::{Membership, PoolSelectors};
+use seaworthy_plan::fleet::{NodeView, PoolView, Target, UnreadyReason, control_plane_topology};
 use seaworthy_plan::history::pin;
 use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::rollout::budget;
-use seaworthy_plan::rollout::forecast::{Estimate, Forecast, Past, estimate, forecast, mark, past};
+use seaworthy_plan::rollout::forecast::{
+    Estimate, Forecast, PastUpdate, estimate, forecast, past_update, short_digest,
+};
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_plan::rollout::{self, PoolSnapshot};
 use seaworthy_plan::status::remark;
 
-use super::Problem;
+use super::PreviewProblem;
+use crate::cluster_state::ClusterState;
 use crate::rollout::to_second;
-use crate::world::World;
 
-/// How the nodes of a pool come to its target.
+/// The expected roll-out of a pool's target.
 #[derive(Clone, Debug)]
 pub struct Outlook {
-    /// What they should run.
     pub target: Option<String>,
-    /// How many nodes may be away, or why that cannot be told.
+    /// How many nodes may be unavailable, or why that is not known.
     pub max_unavailable: Result<i64, String>,
-    /// What people should know about that number.
+    /// A note for users about that number.
     pub budget_remark: Option<String>,
-    /// The nodes, by name.
+    /// Sorted by name.
     pub nodes: Vec<NodeOutlook>,
     /// Those that run the target, by name.
     pub updated: Vec<String>,
-    /// Those that are given it next, in this order.
+    /// Those that are ordered to it next, in this order.
     pub chosen: Vec<String>,
-    /// Those that wait, and why.
     pub waiting: Vec<Waiting>,
-    /// Those that run the target and keep the pool from being updated all the same, by name, and why.
+    /// Those that run the target but keep the pool from being updated, by name, and why.
     pub unsettled: Vec<(String, String)>,
-    /// How long it takes.
     pub forecast: Forecast,
-    /// Whether no node is given anything.
     pub is_paused: bool,
-    /// What the pool targets whatever its MachineConfigs say.
+    /// The rendered MachineConfig that the pool is pinned to.
     pub pinned: Option<String>,
 }
 
-/// How one node comes to its pool's target.
+/// The expected update of one node.
 #[derive(Clone, Debug)]
 pub struct NodeOutlook {
-    /// The node.
     pub name: String,
-    /// What it runs, or will before it can be sent to the target.
+    /// What it runs, or will run before it can be ordered to the target.
     pub from: Option<String>,
-    /// What the change does to it; `None` where what it runs, or the target, is not known.
+    /// `None` if what it runs, or the target, is not known.
     pub disruption: Option<Arc<Disruption>>,
-    /// What keeps its pods, where they have to leave and are known.
+    /// The evictions of its pods, if it is drained and its pods are known.
     pub evictions: Option<Evictions>,
 }
 
 impl Outlook {
-    /// The greatest disruption of a node that is still to move; what is not known is taken for a reboot.
+    /// The greatest disruption of a node that is still to move; an unknown one counts as a reboot.
     pub fn level(&self) -> Level {
         let moving = self.nodes.iter().filter(|node| self.target.is_some() && node.from != self.target);
         let level = |node: &NodeOutlook| node.disruption.as_ref().map_or(Level::Reboot, |found| found.level);
@@ -75,43 +72,43 @@ impl Outlook {
     }
 }
 
-/// The outlook of a pool as it is; `None` if there is no such pool.
-pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
-    let object = world.pool(name)?;
+/// `None` if there is no such pool.
+pub fn outlook(cluster: &ClusterState, name: &str, now: Timestamp) -> Option<Outlook> {
+    let object = cluster.pool(name)?;
     let now = to_second(now);
     let progress: BTreeMap<&str, &MachineConfigNode> =
-        world.progress.iter().map(|found| (found.metadata.name.as_deref().unwrap_or_default(), &**found)).collect();
-    let told = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
+        cluster.progress.iter().map(|found| (found.metadata.name.as_deref().unwrap_or_default(), &**found)).collect();
+    let progress_of = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
     let views: Vec<NodeView<'_>> =
-        world.nodes.iter().map(|node| NodeView::of(node, told(node.metadata.name.as_deref()))).collect();
-    let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
+        cluster.nodes.iter().map(|node| NodeView::of(node, progress_of(node.metadata.name.as_deref()))).collect();
+    let pools = PoolSelectors::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(name);
-    let rendered = world.machine_configs.iter().map(|object| &**object).filter(|object| is_rendered(object));
-    let topology = world.controller_config().and_then(|found| control_plane_topology(found));
-    let pools = world.pools.iter().map(|pool| &**pool);
+    let rendered = cluster.machine_configs.iter().map(|object| &**object).filter(|object| is_rendered(object));
+    let topology = cluster.controller_config().and_then(|found| control_plane_topology(found));
+    let pools = cluster.pools.iter().map(|pool| &**pool);
     let snapshot = PoolSnapshot::of(object, pools, rendered, |pool| assignment.nodes_of(pool), topology, now);
     let inputs = snapshot.inputs();
     let decision = rollout::decide(&inputs);
     let (chosen, waiting) = first_orders(&inputs, &decision);
     let target = targeted(object);
-    let target_object = target.and_then(|target| world.machine_config(target));
-    let policies = policies(world);
+    let target_object = target.and_then(|target| cluster.machine_config(target));
+    let policies = policies(cluster);
     let mut known: BTreeMap<String, Option<Arc<Disruption>>> = BTreeMap::new();
-    let budgets = Budgets::new(world.budgets.iter().map(|budget| &**budget));
-    let pods = world.pods.as_ref().map(|pods| by_node(pods));
+    let budgets = DisruptionBudgets::new(cluster.budgets.iter().map(|budget| &**budget));
+    let pods = cluster.pods.as_ref().map(|pods| by_node(pods));
     let of_node = |node: &&NodeView<'_>| {
-        let from = coming_from(node, inputs.pool.target());
+        let from = starting_config(node, inputs.pool.target());
         let found = from.and_then(|from| {
             let of_change = || {
-                let (old, new) = (world.machine_config(from)?, target_object?);
+                let (old, new) = (cluster.machine_config(from)?, target_object?);
                 Some(Arc::new(least_disruption(&old.spec, &new.spec, Some(&policies))))
             };
             known.entry(from.to_owned()).or_insert_with(of_change).clone()
         });
         let needs_drain = target.is_some() && from != target && found.as_ref().is_none_or(|found| found.needs_drain());
         let pods = pods.as_ref().filter(|_| needs_drain).map(|pods| {
-            evictions(pods.get(node.name).map(Vec::as_slice).unwrap_or_default(), &budgets, Rules::default())
+            evictions(pods.get(node.name).map(Vec::as_slice).unwrap_or_default(), &budgets, EvictionRules::default())
         });
         NodeOutlook { name: node.name.to_owned(), from: from.map(str::to_owned), disruption: found, evictions: pods }
     };
@@ -145,41 +142,43 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         )
     };
     let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::OtherTargetInProgress { .. });
-    let is_mute = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
+    let is_without_daemon = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
-    rollout::in_order(&mut later);
-    let first = outlook.chosen.iter().map(String::as_str).filter(|name| !is_mute(name));
+    rollout::sort_for_update(&mut later);
+    let first = outlook.chosen.iter().map(String::as_str).filter(|name| !is_without_daemon(name));
     let mut order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
     if outlook.is_paused || inputs.pool.is_deleting() {
-        // Who is told something there stays what it is.
+        // Orders that are given there recall updates, which moves no node.
         order.clear();
     }
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
-    let each = estimate(level, &history(world, nodes));
-    // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
-    let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
+    let each = estimate(level, &history(cluster, nodes));
+    // Of the unavailable nodes some become available by themselves; a user has to fix the others.
+    let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.uses_budget(target));
     let ordered: BTreeSet<&str> = order.iter().copied().collect();
     let is_mover = |node: &&&NodeView<'_>| ordered.contains(node.name) && !is_waiting(node.name, is_busy);
-    let away: Vec<&NodeView<'_>> = nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
-    let busy = away.iter().filter(|node| is_waiting(node.name, is_busy) || is_coming_back(node, each, now)).count();
-    let stuck = i64::try_from(away.len() - busy).unwrap_or(i64::MAX);
+    let unavailable: Vec<&NodeView<'_>> =
+        nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
+    let busy =
+        unavailable.iter().filter(|node| is_waiting(node.name, is_busy) || is_recovering(node, each, now)).count();
+    let stuck = i64::try_from(unavailable.len() - busy).unwrap_or(i64::MAX);
     // As the drain controller judges it, before anything is cordoned.
     let is_feasible = |node: &NodeOutlook| node.evictions.as_ref().is_none_or(Evictions::is_feasible);
     let blocked: BTreeSet<&str> =
         outlook.nodes.iter().filter(|node| !is_feasible(node)).map(|node| node.name.as_str()).collect();
     outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each, |name| blocked.contains(name));
     if order.is_empty() && busy > 0 {
-        // The last ones are on their way.
+        // The last nodes are being updated.
         outlook.forecast.seconds = each.seconds;
     }
     Some(outlook)
 }
 
-/// Who is given the target before any node has done anything, in this order, and who waits then.
+/// The nodes that are given orders before any node has reacted, in this order, and the nodes that wait then.
 ///
-/// The controllers decide again as soon as they have given orders. Mostly nothing is left to do then; but a node that was away
-/// and is given an order takes no more of the budget than before.
+/// The controllers decide again as soon as they have given orders. Mostly nothing is left to do then; but an order to a node
+/// that was unavailable takes no more of the budget than before.
 fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) -> (Vec<String>, Vec<Waiting>) {
     let Some(target) = inputs.pool.target() else { return (Vec::new(), decision.waiting.clone()) };
     let mut chosen: Vec<String> = decision.chosen.iter().map(|name| (*name).to_owned()).collect();
@@ -188,14 +187,14 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) 
     loop {
         for view in views.iter_mut().filter(|view| ordered.contains(view.name)) {
             (view.desired_config, view.desired_image) = (Some(target.config), target.image);
-            // The order has made another revision.
+            // The order has changed the resource version.
             view.resource_version = None;
         }
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let next = rollout::decide(&rollout::Inputs { nodes: &members, ..*inputs });
         let more: Vec<String> = next.chosen.iter().map(|name| (*name).to_owned()).collect();
         if more.is_empty() {
-            // An order that nobody carries out changes nothing about why its node waits.
+            // Without a node daemon, an order does not change why its node waits.
             let mut waiting = next.waiting;
             waiting.retain(|waiting| waiting.reason == Reason::NoNodeDaemon || !ordered.contains(&waiting.node));
             return (chosen, waiting);
@@ -205,39 +204,40 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) 
     }
 }
 
-/// What a node will run when it is sent to the target: what it is on its way to, where it has begun and cannot be recalled.
-fn coming_from<'a>(node: &NodeView<'a>, target: Option<Target<'_>>) -> Option<&'a str> {
+/// What a node will run when it is ordered to the target: the configuration of an update in progress that cannot be recalled,
+/// else the current one.
+fn starting_config<'a>(node: &NodeView<'a>, target: Option<Target<'_>>) -> Option<&'a str> {
     let is_elsewhere = |target: Target<'_>| {
         node.is_under_way() && !node.is_targeted(target) && !node.is_recallable(target) && !node.is_broken(target)
     };
     if target.is_some_and(is_elsewhere) { node.desired_config } else { node.current_config }
 }
 
-/// Whether a node that is not ready has been so for no longer than an update takes: then it is most likely the end of one.
-fn is_coming_back(node: &NodeView<'_>, each: Estimate, now: Timestamp) -> bool {
-    match node.ailment {
-        Some(Ailment::Condition { since: Some(since), .. }) => now.duration_since(since).as_secs() < each.seconds,
+/// Whether a node has been unready for no longer than an update takes: then an update is most likely ending.
+fn is_recovering(node: &NodeView<'_>, each: Estimate, now: Timestamp) -> bool {
+    match node.unready_reason {
+        Some(UnreadyReason::Condition { since: Some(since), .. }) => now.duration_since(since).as_secs() < each.seconds,
         _ => false,
     }
 }
 
-/// What is wrong between nodes and pools.
+/// The nodes without a pool, and problems of node selectors.
 #[derive(Clone, Debug, Default)]
-pub struct Strays {
+pub struct UnassignedNodes {
     /// The nodes that take their configuration from no pool, by name, and why.
     pub nodes: Vec<Waiting>,
-    /// Selectors that select nobody, or in vain.
-    pub problems: Vec<Problem>,
+    /// Selectors that select no node, or without effect.
+    pub problems: Vec<PreviewProblem>,
 }
 
-/// The nodes that no pool moves, as the controllers tell of them.
-pub fn strays(world: &World) -> Strays {
-    let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
+/// The nodes that no pool updates, as the controllers report them.
+pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
+    let pools = PoolSelectors::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
     let of_pool = |severity: Severity, pool: &str, message: String| {
-        Problem::of(severity, "node-selector", "MachineConfigPool", pool, message)
+        PreviewProblem::of(severity, "node-selector", "MachineConfigPool", pool, message)
     };
-    let mut found = Strays::default();
-    for (pool, error) in &pools.broken {
+    let mut found = UnassignedNodes::default();
+    for (pool, error) in &pools.invalid {
         let problem = format!("MachineConfigPool {pool}: spec.nodeSelector: {error}; until then it has no nodes");
         found.problems.push(of_pool(Severity::Error, pool, problem));
     }
@@ -248,13 +248,13 @@ pub fn strays(world: &World) -> Strays {
         );
         of_pool(Severity::Warning, pool, problem)
     }));
-    for node in &world.nodes {
+    for node in &cluster.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let membership = pools.of_labels(node.metadata.labels.as_ref());
-        if let Membership::In { primary, in_vain: Some(pool), .. } = &membership {
+        if let Membership::In { primary, ignored: Some(pool), .. } = &membership {
             let problem = format!(
-                "Node {name}: pool {pool} selects it in vain, as it belongs to the control plane and takes its configuration \
-                 from pool {primary}"
+                "Node {name}: pool {pool} selects it without effect, because it belongs to the control plane and takes its \
+                 configuration from pool {primary}"
             );
             found.problems.push(of_pool(Severity::Warning, pool, problem));
         }
@@ -264,30 +264,29 @@ pub fn strays(world: &World) -> Strays {
     found
 }
 
-/// How long the last update of each of these nodes took.
-fn history(world: &World, nodes: &[&NodeView<'_>]) -> Vec<Past> {
-    let policies = policies(world);
+/// The duration of the last update of each of these nodes.
+fn history(cluster: &ClusterState, nodes: &[&NodeView<'_>]) -> Vec<PastUpdate> {
+    let policies = policies(cluster);
     let mut known: BTreeMap<(String, String), Option<Level>> = BTreeMap::new();
     let mut level = |from: &str, to: &str| {
         let of_change = || {
             let is_it = |found: &&Arc<MachineConfig>| {
-                is_rendered(found) && found.metadata.name.as_deref().map(mark) == Some(from)
+                is_rendered(found) && found.metadata.name.as_deref().map(short_digest) == Some(from)
             };
-            let (old, new) = (world.machine_configs.iter().find(is_it)?, world.machine_config(to)?);
+            let (old, new) = (cluster.machine_configs.iter().find(is_it)?, cluster.machine_config(to)?);
             Some(least_disruption(&old.spec, &new.spec, Some(&policies)).level)
         };
         *known.entry((from.to_owned(), to.to_owned())).or_insert_with(of_change)
     };
-    nodes.iter().filter_map(|node| past(node, &mut level)).collect()
+    nodes.iter().filter_map(|node| past_update(node, &mut level)).collect()
 }
 
-/// The disruption policies of a cluster, worked out as its nodes work them out.
-fn policies(world: &World) -> NodeDisruptionPolicyClusterStatus {
-    let object = crate::world::named(&world.policies, MACHINE_CONFIGURATION);
+/// The disruption policies of a cluster, merged with the defaults as its nodes do.
+fn policies(cluster: &ClusterState) -> NodeDisruptionPolicyClusterStatus {
+    let object = crate::cluster_state::named(&cluster.policies, MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }
 
-/// The pods of each node.
 fn by_node(pods: &[Arc<Pod>]) -> BTreeMap<&str, Vec<&Pod>> {
     let mut of_nodes: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in pods {

@@ -1,8 +1,8 @@
-//! Keeps people's hands off what is made here: an admission policy that says what to write instead.
+//! Protection controller: installs the admission policy that protects generated MachineConfigs from edits.
 //!
-//! - The policy and its binding are looked at when a MachineConfig changes, and now and then: what was edited or deleted
-//!   comes back, and what could not be installed is tried again.
-//! - Where the policy cannot be installed (an older Kubernetes, missing rights) the controllers put right what was edited.
+//! - The policy and its binding are checked when a MachineConfig changes, and periodically: edits and deletions of them are
+//!   reverted, and a failed installation is retried.
+//! - Where the policy cannot be installed (an older Kubernetes, missing rights) the controllers revert edits instead.
 
 pub mod policy;
 
@@ -15,7 +15,7 @@ use kube::api::PostParams;
 use kube::{Api, Resource};
 use seaworthy_change::{Change, ObjectRef, Scope};
 
-use seaworthy_runtime::{Applier, Controller, Failure, Next, Queue, Retry, WriteError};
+use seaworthy_runtime::{Applier, Controller, Queue, ReconcileError, Requeue, RetryPolicy, WriteError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -23,40 +23,39 @@ use serde_json::{Map, Value, json};
 use self::policy::{NAME, objects};
 use crate::context::Context;
 
-/// How often the protection is looked at although nothing has changed.
-const LOOK: Duration = Duration::from_secs(60);
-/// However often MachineConfigs change.
-const REST: Duration = Duration::from_secs(1);
+/// How often the policy is checked although nothing has changed.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// The shortest time between two checks, however often MachineConfigs change.
+const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Keeps the protection as it should be.
 pub struct ProtectionController {
     context: Context,
     applier: Applier,
     installed: Mutex<Installed>,
 }
 
-/// What is known of the protection since it was put right.
+/// The policy and its binding as they were last installed.
 #[derive(Default)]
 struct Installed {
-    /// Who we are.
+    /// The user name of this process.
     user: Option<String>,
-    /// Policy and binding as the API server has made them of what was written, with its defaults.
-    answers: [Option<Value>; 2],
+    /// The specs of policy and binding as the API server has stored them, with its defaults.
+    stored: [Option<Value>; 2],
 }
 
 impl ProtectionController {
-    /// The controller and the queue that the caches feed. There is one thing to look at, so the key says nothing.
+    /// The controller and the queue that the caches feed. There is one policy, so the key is `()`.
     pub fn new(context: &Context) -> (Self, Arc<Queue<()>>) {
         let queue = Arc::new(Queue::default());
         queue.mark(());
         let mark = Arc::clone(&queue);
-        // Who edits what is protected may have taken the protection away before.
+        // A user who edits a protected object may have removed the policy before.
         context.caches.machine_configs.listen(move |_| mark.mark(()));
         let (context, applier) = (context.clone(), context.applier(Self::NAME));
         (ProtectionController { context, applier, installed: Mutex::default() }, queue)
     }
 
-    async fn user(&self) -> Result<String, Unprotected> {
+    async fn user(&self) -> Result<String, ProtectionError> {
         if let Some(user) = self.installed().user.clone() {
             return Ok(user);
         }
@@ -66,21 +65,21 @@ impl ProtectionController {
         Ok(self.installed().user.insert(user).clone())
     }
 
-    /// Puts right one of the objects, if it is not as it was left.
-    async fn keep<K>(&self, nth: usize, wanted: Value) -> Result<(), Unprotected>
+    /// Restores one of the objects, if it is not as it was installed.
+    async fn ensure<K>(&self, nth: usize, wanted: Value) -> Result<(), ProtectionError>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
         K::Scope: Scope,
     {
         let found = self.applier.read::<K>(NAME).await?;
-        let shown = found.as_ref().map(spec);
-        if shown.is_some() && shown == self.installed().answers[nth] {
+        let current = found.as_ref().map(spec);
+        if current.is_some() && current == self.installed().stored[nth] {
             return Ok(());
         }
         let change = match found {
-            // Not applied, so that what a user has added to it goes too.
+            // Not applied, so that fields that a user has added are removed too.
             Some(found) => {
-                let patch = exactly(&spec(&found), &wanted["spec"]);
+                let patch = replacing_patch(&spec(&found), &wanted["spec"]);
                 Change::patch(ObjectRef::of(&found), json!({ "spec": patch }))
             }
             None => {
@@ -89,8 +88,7 @@ impl ProtectionController {
             }
         };
         self.applier.change(change).await?;
-        // As the API server has stored it, with its defaults.
-        self.installed().answers[nth] = self.applier.read::<K>(NAME).await?.as_ref().map(spec);
+        self.installed().stored[nth] = self.applier.read::<K>(NAME).await?.as_ref().map(spec);
         Ok(())
     }
 
@@ -101,14 +99,14 @@ impl ProtectionController {
 
 impl Controller for ProtectionController {
     type Key = ();
-    type Error = Unprotected;
+    type Error = ProtectionError;
     const NAME: &'static str = NAME;
 
-    async fn reconcile(&self, (): &()) -> Result<Next, Unprotected> {
+    async fn reconcile(&self, (): &()) -> Result<Requeue, ProtectionError> {
         let [policy, binding] = objects(&self.user().await?);
-        self.keep::<ValidatingAdmissionPolicy>(0, policy).await?;
-        self.keep::<ValidatingAdmissionPolicyBinding>(1, binding).await?;
-        Ok(Next { recheck: Some(LOOK), rest: REST })
+        self.ensure::<ValidatingAdmissionPolicy>(0, policy).await?;
+        self.ensure::<ValidatingAdmissionPolicyBinding>(1, binding).await?;
+        Ok(Requeue { recheck: Some(CHECK_INTERVAL), min_interval: MIN_CHECK_INTERVAL })
     }
 }
 
@@ -116,48 +114,47 @@ fn spec<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).ok().and_then(|mut object| Some(object.get_mut("spec")?.take())).unwrap_or_default()
 }
 
-/// The merge patch that leaves of what was found nothing but what is wanted.
-fn exactly(found: &Value, wanted: &Value) -> Value {
+/// The merge patch that turns what was found into exactly what is wanted.
+fn replacing_patch(found: &Value, wanted: &Value) -> Value {
     let (Value::Object(found), Value::Object(wanted)) = (found, wanted) else { return wanted.clone() };
     let mut patch: Map<String, Value> =
         found.keys().filter(|key| !wanted.contains_key(*key)).map(|key| (key.clone(), Value::Null)).collect();
     let of_key =
-        |(key, value): (&String, &Value)| (key.clone(), exactly(found.get(key).unwrap_or(&Value::Null), value));
+        |(key, value): (&String, &Value)| (key.clone(), replacing_patch(found.get(key).unwrap_or(&Value::Null), value));
     patch.extend(wanted.iter().map(of_key));
     patch.into()
 }
 
-/// Why the protection is not there.
+/// Why the policy is not installed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unprotected {
-    /// The name of our own account is part of the policy.
+pub enum ProtectionError {
+    /// The user name of this process is part of the policy.
     #[error(
-        "generated MachineConfigs are not protected by a policy, what is edited is put right instead: \
-         who we are cannot be found out: {0}"
+        "cannot install the protection policy for generated MachineConfigs, so edits are reverted instead: cannot determine the \
+         user name of this process: {0}"
     )]
     Identity(#[from] kube::Error),
-    /// It could not be read or written.
-    #[error("generated MachineConfigs are not protected by a policy, what is edited is put right instead: {0}")]
+    #[error("cannot install the protection policy for generated MachineConfigs, so edits are reverted instead: {0}")]
     Write(#[from] WriteError),
 }
 
-impl Failure for Unprotected {
+impl ReconcileError for ProtectionError {
     fn category(&self) -> &'static str {
         match self {
-            Unprotected::Identity(_) => "unavailable",
-            Unprotected::Write(error) => error.category(),
+            ProtectionError::Identity(_) => "unavailable",
+            ProtectionError::Write(error) => error.category(),
         }
     }
 
-    fn retry(&self) -> Retry {
-        Retry::Backoff
+    fn retry(&self) -> RetryPolicy {
+        RetryPolicy::Backoff
     }
 }
 
 #[cfg(test)]
 mod tests {
     use kube::api::{DeleteParams, Patch, PatchParams};
-    use seaworthy_testkit::{Embedded, Faults, Weather};
+    use seaworthy_testkit::{Embedded, FaultInjector, FaultRates};
 
     use super::*;
 
@@ -174,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_leaves_what_is_wanted_and_nothing_else() {
+    fn patch_turns_any_value_into_the_wanted_one() {
         let wanted = json!({"a": {"b": [1], "c": "x"}, "d": 2});
         for found in [
             json!({"a": {"b": [1, 2], "more": {"e": 1}}, "added": []}),
@@ -182,33 +179,33 @@ mod tests {
             json!({}),
             wanted.clone(),
         ] {
-            assert_eq!(apply(&found, &exactly(&found, &wanted)), wanted, "{found}");
+            assert_eq!(apply(&found, &replacing_patch(&found, &wanted)), wanted, "{found}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn protection_that_was_edited_or_deleted_comes_back_and_nothing_is_written_otherwise() {
+    async fn edited_or_deleted_policy_is_restored_and_an_unchanged_one_is_not_written() {
         let cluster = Embedded::start().await;
-        let weather = Weather::new(Faults { error: 1000, ..Faults::default() }, 1);
-        let context = Context::new(cluster.client_in(&weather));
+        let injector = FaultInjector::new(FaultRates { error: 1000, ..FaultRates::default() }, 1);
+        let context = Context::new(cluster.client_with_faults(&injector));
         let (controller, _) = ProtectionController::new(&context);
         assert!(controller.reconcile(&()).await.is_err());
-        weather.becomes(Faults::default());
+        injector.set_rates(FaultRates::default());
 
         let policies: Api<ValidatingAdmissionPolicy> = Api::all(cluster.client());
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(cluster.client());
-        let look = async || {
+        let reconcile = async || {
             controller.reconcile(&()).await.unwrap();
             let policy = policies.get(NAME).await.unwrap();
             (policy.spec, policy.metadata.resource_version, bindings.get(NAME).await.unwrap().spec)
         };
-        let installed = look().await;
-        assert_eq!(look().await, installed, "not even a new revision");
+        let installed = reconcile().await;
+        assert_eq!(reconcile().await, installed, "not even a new resource version");
         let edit = json!({"spec": {"matchConstraints": {"excludeResourceRules": [{"apiGroups": ["*"],
             "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]}, "failurePolicy": "Ignore"}});
         policies.patch(NAME, &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
         bindings.delete(NAME, &DeleteParams::default()).await.unwrap();
-        let back = look().await;
-        assert_eq!((back.0, back.2), (installed.0, installed.2));
+        let restored = reconcile().await;
+        assert_eq!((restored.0, restored.2), (installed.0, installed.2));
     }
 }

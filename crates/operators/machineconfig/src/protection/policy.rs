@@ -1,14 +1,14 @@
-//! Keeps people's hands off what the controllers make: an admission policy that says what to write instead.
+//! Protection policy: an admission policy that refuses edits of generated MachineConfigs, with what to change instead.
 //!
 //! On a small cluster the controllers often act as the same user as the person at the keyboard. So of that user only those
-//! writes pass that are made under the name of a controller. Deletions carry no such name: they pass, unless it is the
-//! platform's base, which controllers never delete, or something needs what would be gone.
+//! writes pass that have a controller's field manager. Deletions have no field manager: they pass, unless the object is part of
+//! the platform's base, which controllers never delete, or is still in use.
 //!
-//! What nobody but people uses, such as an annotation of their own, may be written. What tells that an object is ours, which
-//! pool it is for and whose it is may not: without it the next write would be refused no more. The finalizer may be taken
-//! off, as any may: that is how somebody says that he means it, and the controllers put it back.
+//! Fields that controllers do not read, such as an annotation of a user, may be written. The marks of an object as generated,
+//! its pool and its owner may not: without them the next write would no longer be refused. The finalizer may be removed, as on
+//! any object: a user confirms a deletion that way, and else the controllers restore it.
 //!
-//! What the base itself stands on, the ControllerConfig and the built-in pools, nobody deletes, the controllers least of all.
+//! The ControllerConfig and the built-in pools, on which the base depends, are not deleted by any user, controllers included.
 
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MASTER, WORKER, label};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 
 use seaworthy_deploy::policy::binding;
 
-/// The name of the policy and its binding.
+/// The name of the policy and of its binding.
 pub const NAME: &str = "seaworthy-protection";
 
-/// What the field managers of all controllers begin with.
-const MANAGERS: &str = "seaworthy-";
+/// The prefix of the field managers of all controllers.
+const MANAGER_PREFIX: &str = "seaworthy-";
 
-/// What the labels begin with that say which pool a MachineConfig is for.
-const LABELS: &str = "machineconfiguration.openshift.io/";
+/// The prefix of the labels that select the pool of a MachineConfig.
+const LABEL_PREFIX: &str = "machineconfiguration.openshift.io/";
 
-/// Those who delete on behalf of others: what is gone with its owner was deleted by a person's wish.
-const COLLECTORS: [&str; 3] = [
+/// The users that delete objects together with their owners: the deletion of the owner was admitted.
+const GARBAGE_COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:generic-garbage-collector",
     "system:serviceaccount:kube-system:namespace-controller",
     "system:kube-controller-manager",
@@ -37,7 +37,7 @@ pub fn objects(user: &str) -> [Value; 2] {
     [policy(user), binding(NAME)]
 }
 
-/// Whether somebody deletes what the platform stands on.
+/// The expression for the deletion of an object on which the base depends.
 fn is_foundation() -> String {
     let built_in = label::BUILT_IN;
     format!(
@@ -48,46 +48,45 @@ fn is_foundation() -> String {
     )
 }
 
-/// Why nobody deletes an object that the platform stands on, and what to do instead: for whoever looks ahead, in the words of the
-/// policy.
-pub fn foundation(kind: &str, name: &str, labels: &Value) -> Option<String> {
-    let said = match kind {
-        "ControllerConfig" if name == CONTROLLER_CONFIG => OF_CONTROLLER_CONFIG,
+/// The policy's message for the deletion of an object on which the base depends, for previews.
+pub fn deletion_refusal(kind: &str, name: &str, labels: &Value) -> Option<String> {
+    let message = match kind {
+        "ControllerConfig" if name == CONTROLLER_CONFIG => CONTROLLER_CONFIG_REFUSAL,
         "MachineConfigPool" if [MASTER, WORKER].contains(&name) => {
             labels.get(label::BUILT_IN.as_str())?;
-            OF_POOL
+            POOL_REFUSAL
         }
         _ => return None,
     };
-    Some(format!("it {}", said.replace("NAME", name)))
+    Some(format!("it {}", message.replace("NAME", name)))
 }
 
-const OF_CONTROLLER_CONFIG: &str = "is what the base MachineConfigs (00-…, 01-…) of all nodes are made from, and they would go with \
+const CONTROLLER_CONFIG_REFUSAL: &str = "is the source of the base MachineConfigs (00-…, 01-…) of all nodes, which would be deleted with \
     it. To change it, edit it: kubectl edit controllerconfig NAME";
-const OF_POOL: &str = "is built in, and its nodes take their configuration from it. To keep its nodes as they are: seaworthy rollout \
+const POOL_REFUSAL: &str = "is built in, and its nodes take their configuration from it. To keep its nodes as they are: seaworthy rollout \
     pause NAME. To change it, edit it";
 
-/// The same as an expression, with the way out.
+/// The same as an expression, with the commands to uninstall.
 fn foundation_message() -> String {
-    let said = |kind: &str, what: &str| {
+    let message = |kind: &str, what: &str| {
         let what = what.replace("NAME", "' + variables.name + '");
         format!(
-            "'{kind} ' + variables.name + ' {what}. To uninstall, end the controllers first, then: kubectl delete \
+            "'{kind} ' + variables.name + ' {what}. To uninstall, stop the controllers first, then: kubectl delete \
              validatingadmissionpolicybinding {NAME}'"
         )
     };
     format!(
         "request.resource.resource == 'controllerconfigs' ? {} : {}",
-        said("ControllerConfig", OF_CONTROLLER_CONFIG),
-        said("MachineConfigPool", OF_POOL)
+        message("ControllerConfig", CONTROLLER_CONFIG_REFUSAL),
+        message("MachineConfigPool", POOL_REFUSAL)
     )
 }
 
 fn policy(user: &str) -> Value {
-    let is_plane = format!(
+    let is_controller = format!(
         "request.userInfo.username == {} && (request.operation == 'DELETE' \
          ? !variables.owners.exists(o, o.kind == 'ControllerConfig') : (has(request.options) \
-         && has(request.options.fieldManager) && request.options.fieldManager.startsWith('{MANAGERS}')))",
+         && has(request.options.fieldManager) && request.options.fieldManager.startsWith('{MANAGER_PREFIX}')))",
         json!(user)
     );
     let is_needed = format!(
@@ -95,9 +94,9 @@ fn policy(user: &str) -> Value {
          && '{IN_USE}' in oldObject.metadata.finalizers"
     );
     let needed = "'MachineConfig ' + variables.name + ' is in use: ' + (size(variables.owners) > 0 \
-        ? 'pool ' + variables.owners[0].name : 'a pool') + ' targets it, or nodes of it run it or may have to go back to it \
-        (kubectl get machineconfignodes shows which); it goes by itself when nothing needs it any more. To change what \
-        nodes run, change the MachineConfigs of the pool, or go back with: seaworthy rollout undo POOL'";
+        ? 'pool ' + variables.owners[0].name : 'a pool') + ' targets it, or nodes of it run it or may have to return to it \
+        (kubectl get machineconfignodes shows which); it is deleted automatically when nothing uses it. To change what nodes \
+        run, change the MachineConfigs of the pool, or roll back with: seaworthy rollout undo POOL'";
     let generated_by = "machineconfiguration.openshift.io/generated-by-controller-version";
     let owners = |of: &str| {
         format!(
@@ -114,7 +113,7 @@ fn policy(user: &str) -> Value {
     let labels = |of: &str| format!("has({of}.metadata.labels) ? {of}.metadata.labels : {{}}");
     let are_in = |these: &str, those: &str| {
         format!(
-            "variables.{these}.all(k, !k.startsWith('{LABELS}') \
+            "variables.{these}.all(k, !k.startsWith('{LABEL_PREFIX}') \
              || (k in variables.{those} && variables.{those}[k] == variables.{these}[k]))"
         )
     };
@@ -150,7 +149,7 @@ fn policy(user: &str) -> Value {
             }]},
             "matchConditions": [{
                 "name": "people",
-                "expression": format!("!(request.userInfo.username in {})", json!(COLLECTORS)),
+                "expression": format!("!(request.userInfo.username in {})", json!(GARBAGE_COLLECTORS)),
             }],
             "variables": [
                 {"name": "subject", "expression": "request.operation == 'CREATE' ? object : oldObject"},
@@ -162,11 +161,11 @@ fn policy(user: &str) -> Value {
                 {"name": "isGenerated", "expression": "variables.madeBy != ''"},
                 {"name": "owners", "expression": owners("variables.subject")},
                 {"name": "labels", "expression": labels("variables.subject")},
-                // These three are asked only where there is a new object.
+                // The next three are evaluated only where there is a new object.
                 {"name": "newOwners", "expression": owners("object")},
                 {"name": "newLabels", "expression": labels("object")},
                 {"name": "keepsMarks", "expression": keeps_marks},
-                {"name": "isPlane", "expression": is_plane},
+                {"name": "isController", "expression": is_controller},
                 {"name": "isNeeded", "expression": is_needed},
                 {"name": "isFoundation", "expression": is_foundation()},
                 {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
@@ -183,7 +182,7 @@ fn policy(user: &str) -> Value {
                 "reason": "Forbidden",
             }, {
                 "expression":
-                    "variables.isPlane || !(variables.isRendered || variables.isGenerated) || variables.keepsContent",
+                    "variables.isController || !(variables.isRendered || variables.isGenerated) || variables.keepsContent",
                 "messageExpression":
                     format!("'MachineConfig ' + variables.name + ' is kept by Seaworthy: ' + ({instead})"),
                 "reason": "Forbidden",

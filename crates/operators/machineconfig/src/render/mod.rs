@@ -1,14 +1,14 @@
-//! The render controller: a pool's MachineConfigs merged into one, which the pool then targets.
+//! Render controller: merges a pool's MachineConfigs into one and makes it the pool's target.
 //!
-//! - Level-triggered by everything that rendering looks at: pools, MachineConfigs with their labels, the ControllerConfig,
+//! - Level-triggered by everything that rendering reads: pools, MachineConfigs with their labels, the ControllerConfig,
 //!   KubeletConfigs and ContainerRuntimeConfigs that are still to become MachineConfigs.
-//! - On failure the last good rendered MachineConfig stays targeted, and the pool says why, every culprit named.
-//! - A pool that is pinned (`seaworthy rollout undo`) targets what it is pinned to and is not rendered.
-//! - A rendered MachineConfig is written before a pool targets it, remote content before what was made from it.
+//! - On failure the last good rendered MachineConfig stays the target, and the pool's condition names every cause.
+//! - A pinned pool (`seaworthy rollout undo`) targets what it is pinned to and is not rendered.
+//! - A rendered MachineConfig is written before a pool targets it, and remote content before what was rendered from it.
 
+pub mod pool_targets;
 pub mod render_pool;
 pub mod snapshots;
-pub mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,35 +21,34 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEve
 use seaworthy_change::{Change, Event, ObjectRef};
 use seaworthy_fetch::Policy;
 use seaworthy_plan::history::pin;
-use seaworthy_plan::rendering::choice::{self, Choice, Unready};
-use seaworthy_plan::rendering::condition::{self, Failure};
+use seaworthy_plan::rendering::choice::{self, Choice, MissingInput};
+use seaworthy_plan::rendering::condition::{self, RenderFailure};
 use seaworthy_plan::rendering::publication::{self, Outcome};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{RenderedPool, is_rendered, targeted};
-use seaworthy_runtime::{Applier, Controller, Delta, Key, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Controller, Delta, Key, Queue, Requeue, WriteError};
 use tokio::time::Instant;
 
-use crate::base::deleted_pools::comes_or_goes;
+use crate::base::deleted_pools::changes_presence;
 use crate::context::Context;
 use crate::metrics::{PoolLabel, PoolMetrics};
-use crate::render::render_pool::{Remote, Surroundings};
+use crate::render::render_pool::{Remote, RenderContext};
 use crate::render::snapshots::ClusterSnapshots;
 
-/// How long inputs may be missing before the pool's status reports it, and how long until remote content is tried again.
+/// How long inputs may be missing before the pool's status reports it, and how long until a failed fetch is retried.
 const INPUTS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The shortest time between two new targets of a pool: every target is an order for nodes, and two processes that see
 /// different MachineConfigs would replace each other's target without end.
 const MIN_TARGET_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Renders pools.
 pub struct RenderController {
     context: Context,
     applier: Applier,
     snapshots: Arc<ClusterSnapshots>,
     remote: Remote,
     metrics: Arc<PoolMetrics>,
-    /// Since when a pool waits for its inputs.
+    /// Since when a pool waits for its inputs, by pool.
     waiting: Mutex<BTreeMap<String, Instant>>,
 }
 
@@ -64,20 +63,20 @@ impl RenderController {
         };
         let (mark, mark_every_pool) = (Arc::clone(&queue), every_pool.clone());
         caches.pools.listen(move |delta| {
-            if seen(&delta.before) != seen(&delta.after) {
+            if pool_fields(&delta.before) != pool_fields(&delta.after) {
                 mark_sides(&mark, delta);
             }
-            // Everybody waits for a built-in pool that is missing, and custom pools take the workers' stream over.
+            // All pools wait for a built-in pool that is missing, and custom pools inherit the worker pool's stream.
             let stream = |side: &Option<Arc<MachineConfigPool>>| side.as_ref()?.spec.os_image_stream.clone();
             let is_worker = delta.sides().any(|side| side.name_any() == WORKER);
-            if comes_or_goes(delta) || (is_worker && stream(&delta.before) != stream(&delta.after)) {
+            if changes_presence(delta) || (is_worker && stream(&delta.before) != stream(&delta.after)) {
                 mark_every_pool();
             }
         });
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.machine_configs.listen(move |delta: &Delta<MachineConfig>| {
             if delta.sides().any(|side| is_rendered(side)) {
-                // Of its own results the pool that they belong to is interested in.
+                // Rendered MachineConfigs concern the pool that owns them.
                 for side in delta.sides() {
                     for owner in side.owner_references().iter().filter(|owner| owner.kind == "MachineConfigPool") {
                         mark.mark(owner.name.clone());
@@ -90,12 +89,12 @@ impl RenderController {
             }
             for pool in pools.all() {
                 let Some(selector) = &pool.spec.machine_config_selector else { continue };
-                // A selector that cannot be read is the pool's own mistake; rendering it says so.
+                // An invalid selector is reported when the pool is rendered.
                 let Ok(selection) = Selection::of(selector) else { continue };
-                // One that has found none says what there is instead.
-                let is_told_of_all =
+                // A pool that selects none lists what it could select.
+                let lists_all =
                     targeted(&pool).is_none() || condition::reason(&pool) == Some(RenderReason::NoMachineConfigs);
-                if is_told_of_all || delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
+                if lists_all || delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
                     mark.mark(pool.name_any());
                 }
             }
@@ -120,12 +119,16 @@ impl RenderController {
         (controller, queue)
     }
 
-    async fn render(&self, pool: &MachineConfigPool, inputs: &[Arc<MachineConfig>]) -> Result<RenderedPool, Failure> {
+    async fn render(
+        &self,
+        pool: &MachineConfigPool,
+        inputs: &[Arc<MachineConfig>],
+    ) -> Result<RenderedPool, RenderFailure> {
         let caches = &self.context.caches;
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
         let worker = caches.pools.named(WORKER);
         let current = self.current(pool);
-        let around = Surroundings {
+        let context = RenderContext {
             controller_config: controller_config.as_deref(),
             worker_stream: worker.and_then(|pool| pool.spec.os_image_stream.as_ref().map(|stream| stream.name.clone())),
             current: current.as_deref(),
@@ -133,16 +136,20 @@ impl RenderController {
             wants_findings: false,
             sources: &if inputs.is_empty() { caches.sources() } else { Vec::new() },
         };
-        render_pool::make(pool, inputs, &around, &self.remote).await
+        render_pool::render_pool(pool, inputs, &context, &self.remote).await
     }
 
-    /// What a pool targets now, if it exists.
+    /// A pool's present target, if it exists.
     fn current(&self, pool: &MachineConfigPool) -> Option<Arc<MachineConfig>> {
         self.context.caches.machine_configs.named(targeted(pool)?)
     }
 
-    /// Publishes the outcome of a pool's rendering. Whether the pool has another target since.
-    async fn publish(&self, pool: &MachineConfigPool, outcome: &Result<Target, Failure>) -> Result<bool, WriteError> {
+    /// Publishes the outcome of a pool's rendering. Returns whether the pool has a new target.
+    async fn publish(
+        &self,
+        pool: &MachineConfigPool,
+        outcome: &Result<Target, RenderFailure>,
+    ) -> Result<bool, WriteError> {
         let caches = &self.context.caches;
         let name = match outcome {
             Ok(Target::Rendered(rendered)) => Some(rendered.object.name_any()),
@@ -161,7 +168,7 @@ impl RenderController {
         let mut decision = decide(pool, existing.as_deref());
         let report = &decision.report;
         if report.needs_pool_managers || report.needs_config_managers {
-            // Caches leave out field managers, which tell who has edited what.
+            // Caches leave out field managers, which show which client edited which field.
             let read = match &name {
                 Some(name) if report.needs_config_managers => self.applier.read::<MachineConfig>(name).await?,
                 _ => None,
@@ -170,7 +177,7 @@ impl RenderController {
                 true => self.applier.read::<MachineConfigPool>(&pool.name_any()).await?,
                 false => None,
             };
-            // At the revision that was decided on: what was edited since is another decision.
+            // At the resource version that was decided on: a later edit is another decision.
             let managed = |found: &MachineConfigPool| MachineConfigPool {
                 metadata: kube::core::ObjectMeta {
                     managed_fields: Some(found.metadata.managed_fields.clone().unwrap_or_default()),
@@ -182,14 +189,19 @@ impl RenderController {
             decision = decide(managed.as_ref().unwrap_or(pool), read.as_ref().or(existing.as_deref()));
         }
         match (&decision.report.target, outcome) {
-            (Some(target), _) => self.context.targets.want(&pool.name_any(), target),
-            // The pool keeps the last target that could be rendered, or what a user has set to get on.
+            (Some(target), _) => self.context.targets.set(&pool.name_any(), target),
+            // The pool keeps the last target that could be rendered, or one that a user has set to continue.
             (None, _) => self.context.targets.forget(&pool.name_any()),
         }
         if let Err(failure) = outcome
             && !decision.is_empty()
         {
-            tracing::warn!(pool = pool.name_any(), reason = failure.reason.as_str(), failure.message, "not rendered");
+            tracing::warn!(
+                pool = pool.name_any(),
+                reason = failure.reason.as_str(),
+                failure.message,
+                "cannot render pool"
+            );
         }
         if let Ok(Target::Rendered(_)) = outcome {
             self.snapshots.flush(&self.applier).await?;
@@ -199,19 +211,19 @@ impl RenderController {
     }
 
     /// Waits for what another controller has to generate first, and reports it if that takes long.
-    async fn wait(&self, pool: &MachineConfigPool, for_: Unready) -> Result<Next, WriteError> {
-        let Unready { what, will_pass, .. } = for_;
+    async fn wait(&self, pool: &MachineConfigPool, for_: MissingInput) -> Result<Requeue, WriteError> {
+        let MissingInput { what, is_transient, .. } = for_;
         let waited = self.waiting().entry(pool.name_any()).or_insert_with(Instant::now).elapsed();
-        if will_pass && waited < INPUTS_TIMEOUT {
-            return Ok(Next::after(INPUTS_TIMEOUT - waited));
+        if is_transient && waited < INPUTS_TIMEOUT {
+            return Ok(Requeue::after(INPUTS_TIMEOUT - waited));
         }
         let message =
-            if will_pass { format!("{what}; that takes longer than {} s", INPUTS_TIMEOUT.as_secs()) } else { what };
-        self.publish(pool, &Err(Failure { reason: RenderReason::InputsNotReady, message })).await?;
-        Ok(Next::change())
+            if is_transient { format!("{what}; that takes longer than {} s", INPUTS_TIMEOUT.as_secs()) } else { what };
+        self.publish(pool, &Err(RenderFailure { reason: RenderReason::InputsNotReady, message })).await?;
+        Ok(Requeue::on_change())
     }
 
-    fn waits_no_more(&self, pool: &str) {
+    fn stop_waiting(&self, pool: &str) {
         self.waiting().remove(pool);
     }
 
@@ -225,16 +237,16 @@ impl Controller for RenderController {
     type Error = WriteError;
     const NAME: &'static str = "seaworthy-render";
 
-    async fn reconcile(&self, name: &String) -> Result<Next, WriteError> {
-        let next = self.look(name).await?;
+    async fn reconcile(&self, name: &String) -> Result<Requeue, WriteError> {
+        let requeue = self.reconcile_pool(name).await?;
         let is_there = |name: &str| self.context.caches.machine_configs.named(name).is_some();
         let later = self.snapshots.collect(&self.applier, is_there).await?;
-        Ok(Next { recheck: [next.recheck, later].into_iter().flatten().min(), ..next })
+        Ok(Requeue { recheck: [requeue.recheck, later].into_iter().flatten().min(), ..requeue })
     }
 }
 
 impl RenderController {
-    async fn look(&self, name: &str) -> Result<Next, WriteError> {
+    async fn reconcile_pool(&self, name: &str) -> Result<Requeue, WriteError> {
         let caches = &self.context.caches;
         let pool = caches.pools.named(name);
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
@@ -255,23 +267,23 @@ impl RenderController {
         };
         let label = PoolLabel { pool: name.to_owned() };
         if !matches!(choice, Choice::Wait(_)) {
-            self.waits_no_more(name);
+            self.stop_waiting(name);
         }
         let (Some(pool), false) = (pool, matches!(choice, Choice::Deleted)) else {
             self.context.targets.forget(name);
             self.metrics.image_override.remove(&label);
-            return Ok(Next::change());
+            return Ok(Requeue::on_change());
         };
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
         if selection.as_ref().is_some_and(Selection::is_empty) {
             let message = "the machineConfigSelector is empty and would select all MachineConfigs; nothing is rendered"
                 .to_owned();
-            let reason = PoolEvent::SelectingAll.as_str();
+            let reason = PoolEvent::SelectorMatchesAll.as_str();
             let event = Event { is_warning: true, reason, message, related: None };
             self.applier.change(Change::emit(ObjectRef::of(&*pool), event)).await?;
         }
         let outcome = match choice {
-            Choice::Deleted => return Ok(Next::change()),
+            Choice::Deleted => return Ok(Requeue::on_change()),
             Choice::Wait(unready) => return self.wait(&pool, unready).await,
             Choice::Refused(failure) => Err(failure),
             Choice::Pinned(object) => {
@@ -288,24 +300,22 @@ impl RenderController {
         };
         let is_new = self.publish(&pool, &outcome).await?;
         Ok(match outcome {
-            // What failed on the network may work next time; what is wrong waits for an edit.
-            Err(failure) if failure.reason == RenderReason::RemoteFetchFailed => Next::after(INPUTS_TIMEOUT),
-            Ok(Target::Rendered(_)) if is_new => Next { recheck: None, rest: MIN_TARGET_INTERVAL },
-            _ => Next::change(),
+            // A network failure is retried; an invalid input waits for an edit.
+            Err(failure) if failure.reason == RenderReason::RemoteFetchFailed => Requeue::after(INPUTS_TIMEOUT),
+            Ok(Target::Rendered(_)) if is_new => Requeue { recheck: None, min_interval: MIN_TARGET_INTERVAL },
+            _ => Requeue::on_change(),
         })
     }
 }
 
-/// What a pool should target.
+/// The new target of a pool.
 enum Target {
-    /// What was rendered for it.
     Rendered(Box<RenderedPool>),
-    /// What it is pinned to.
     Pinned(Arc<MachineConfig>),
 }
 
-/// What rendering looks at of a pool, and what it writes there.
-fn seen(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
+/// The fields of a pool that rendering reads or writes, to compare.
+fn pool_fields(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
     let pool = pool.as_ref()?;
     let degraded = pool.status.as_ref().and_then(|status| status.conditions.clone()).map(|mut conditions| {
         conditions.retain(|condition| condition.type_.as_deref() == Some("RenderDegraded"));
@@ -322,7 +332,7 @@ fn seen(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
     ))
 }
 
-/// What rendering looks at of a MachineConfig.
+/// The fields of a MachineConfig that rendering reads, to compare.
 fn content(machine_config: &Option<Arc<MachineConfig>>) -> Option<impl PartialEq> {
     let found = machine_config.as_ref()?;
     let metadata = &found.metadata;
@@ -348,7 +358,7 @@ mod tests {
     use seaworthy_runtime::install::install;
 
     #[tokio::test(start_paused = true)]
-    async fn pool_that_cannot_be_made_again_is_named_after_a_while_and_not_before() {
+    async fn missing_built_in_pool_is_reported_after_the_timeout_and_not_before() {
         let cluster = Embedded::start().await;
         let client = cluster.client();
         install(&client, &definitions(), NAMESPACE).await.unwrap();
@@ -356,38 +366,41 @@ mod tests {
         let caches = &context.caches;
         let mut made: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
         made.status = Some(Default::default());
-        caches.controller_configs.wrote(made);
+        caches.controller_configs.record_write(made);
         let pools: Api<MachineConfigPool> = Api::all(client.clone());
         let infra = json!({"metadata": {"name": "infra"}, "spec": {}});
         let infra = pools.create(&PostParams::default(), &serde_json::from_value(infra).unwrap()).await.unwrap();
-        caches.pools.wrote(infra);
+        caches.pools.record_write(infra);
         let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
         let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
-        let look = async || {
-            let next = controller.reconcile(&"infra".to_owned()).await.unwrap();
+        let reconcile = async || {
+            let requeue = controller.reconcile(&"infra".to_owned()).await.unwrap();
             let conditions =
                 pools.get("infra").await.unwrap().status.unwrap_or_default().conditions.unwrap_or_default();
             (
-                next.recheck,
-                conditions.into_iter().find_map(|found| found.message.filter(|said| said.contains("missing"))),
+                requeue.recheck,
+                conditions.into_iter().find_map(|found| found.message.filter(|message| message.contains("missing"))),
             )
         };
-        assert_eq!(look().await, (Some(INPUTS_TIMEOUT), None));
+        assert_eq!(reconcile().await, (Some(INPUTS_TIMEOUT), None));
         tokio::time::advance(INPUTS_TIMEOUT).await;
-        let (recheck, said) = look().await;
-        assert_eq!(recheck, None, "the pool's return is looked at");
-        let said = said.unwrap();
-        assert!(said.contains("MachineConfigPool master is missing and is being created again; that takes"), "{said}");
+        let (recheck, message) = reconcile().await;
+        assert_eq!(recheck, None, "the pool's return triggers a reconcile");
+        let message = message.unwrap();
+        assert!(
+            message.contains("MachineConfigPool master is missing and is being created again; that takes"),
+            "{message}"
+        );
 
-        // A pool that did not wait in between has its time again.
+        // The timeout begins again for a pool that did not wait in between.
         let pin = |to: Option<&str>| json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): to}}});
         let edit = async |patch: serde_json::Value| {
             let patch = kube::api::Patch::Merge(patch);
-            caches.pools.wrote(pools.patch("infra", &Default::default(), &patch).await.unwrap());
+            caches.pools.record_write(pools.patch("infra", &Default::default(), &patch).await.unwrap());
         };
         edit(pin(Some("rendered-infra-none"))).await;
-        look().await;
+        reconcile().await;
         edit(pin(None)).await;
-        assert_eq!(look().await.0, Some(INPUTS_TIMEOUT));
+        assert_eq!(reconcile().await.0, Some(INPUTS_TIMEOUT));
     }
 }

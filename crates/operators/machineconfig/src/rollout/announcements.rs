@@ -1,4 +1,4 @@
-//! Announcements of orders: Events about the orders of a pool: one Event on the pool names several nodes.
+//! Announcements: Events on a pool about the orders that its nodes were given, several nodes in one Event.
 //!
 //! Orders that follow each other closely are announced together, with the last one at the latest: an Event for every node of
 //! every wave would be as many writes as there are nodes.
@@ -14,12 +14,12 @@ use tokio::time::Instant;
 /// The shortest time between two Events about the orders of a pool.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The orders that were given lately, by pool.
+/// The orders that were given recently, by pool.
 #[derive(Default)]
-pub struct Announcements(BTreeMap<String, Given>);
+pub struct Announcements(BTreeMap<String, GivenOrders>);
 
 /// Orders to one configuration.
-struct Given {
+struct GivenOrders {
     config: String,
     image: Option<String>,
     /// The nodes whose order is not announced yet.
@@ -28,7 +28,7 @@ struct Given {
     announced: Option<Instant>,
 }
 
-impl Given {
+impl GivenOrders {
     fn is_of(&self, target: Target<'_>) -> bool {
         self.config == target.config && self.image.as_deref() == target.image
     }
@@ -36,20 +36,20 @@ impl Given {
     fn event(&mut self, pool: &str) -> Option<Change> {
         self.announced = Some(Instant::now());
         let target = Target { config: &self.config, image: self.image.as_deref() };
-        targeting::given(pool, target, &std::mem::take(&mut self.unannounced))
+        targeting::orders_event(pool, target, &std::mem::take(&mut self.unannounced))
     }
 }
 
 impl Announcements {
-    /// Notes which nodes were given the pool's target: the events to emit now, and when to announce the rest. The last nodes
-    /// of a roll-out are announced at once.
-    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Change>, Option<Duration>) {
+    /// Records which nodes were ordered to the pool's target. Returns the events to emit now, and when to announce the rest. The
+    /// last nodes of a roll-out are announced at once.
+    pub fn record(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Change>, Option<Duration>) {
         let mut events = Vec::new();
         if let Some(target) = pool.target().filter(|_| !nodes.is_empty())
             && !self.0.get(pool.name).is_some_and(|given| given.is_of(target))
         {
             let (config, image) = (target.config.to_owned(), target.image.map(str::to_owned));
-            let new = Given { config, image, unannounced: Vec::new(), announced: None };
+            let new = GivenOrders { config, image, unannounced: Vec::new(), announced: None };
             let old = self.0.insert(pool.name.to_owned(), new);
             events.extend(old.and_then(|mut old| old.event(pool.name)));
         }
@@ -69,7 +69,7 @@ impl Announcements {
         }
     }
 
-    /// Forgets a pool that is gone.
+    /// Removes a deleted pool.
     pub fn forget(&mut self, pool: &str) {
         self.0.remove(pool);
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn announced(orders: &mut Announcements, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
-        let (events, later) = orders.note(PoolView::of(&pool(target)), nodes, false);
+        let (events, later) = orders.record(PoolView::of(&pool(target)), nodes, false);
         (events.iter().map(message).collect(), later)
     }
 
@@ -119,7 +119,7 @@ mod tests {
         );
         assert_eq!(announced(&mut orders, "c", &[]), (vec![], None));
         assert_eq!(announced(&mut orders, "b", &["w2"]).0, [""; 0]);
-        let (events, later) = orders.note(PoolView::of(&pool("b")), &["w3"], true);
+        let (events, later) = orders.record(PoolView::of(&pool("b")), &["w3"], true);
         assert_eq!(
             (message(&events[0]).as_str(), later),
             ("Set target for 2 nodes to MachineConfig: b (w2, w3)", None)

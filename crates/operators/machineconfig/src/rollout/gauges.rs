@@ -1,4 +1,4 @@
-//! Pools and nodes in numbers: shown while they are there, gone when they are.
+//! Gauges: metrics of pools and nodes, removed when the pool or the node is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use seaworthy_plan::fleet::NodeView;
 
 use crate::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel, PoolMetrics};
 
-/// What is shown, and where.
+/// Sets the gauges of pools and nodes, and removes those of deleted ones.
 pub struct Gauges {
     metrics: Arc<PoolMetrics>,
     shown: Mutex<Shown>,
@@ -16,19 +16,18 @@ pub struct Gauges {
 
 #[derive(Default)]
 struct Shown {
-    /// What each pool shows of its nodes.
+    /// The labels of each pool's nodes.
     states: BTreeMap<String, BTreeMap<String, NodeStateLabels>>,
     alerts: BTreeSet<String>,
 }
 
 impl Gauges {
-    /// Nothing is shown yet.
     pub fn new(metrics: Arc<PoolMetrics>) -> Gauges {
         Gauges { metrics, shown: Mutex::default() }
     }
 
-    /// Shows a pool and all of its nodes. A node that was shown with it and is not among them has left.
-    pub fn count(&self, pool: &str, nodes: &[&NodeView<'_>], status: Option<&MachineConfigPoolStatus>) {
+    /// Sets the gauges of a pool and all of its nodes, and removes those of nodes that have left it.
+    pub fn set(&self, pool: &str, nodes: &[&NodeView<'_>], status: Option<&MachineConfigPoolStatus>) {
         let Some(status) = status else { return };
         let metrics = &self.metrics;
         let label = PoolLabel { pool: pool.to_owned() };
@@ -64,8 +63,8 @@ impl Gauges {
         }
     }
 
-    /// Shows a pool no more, nor what it showed of its nodes.
-    pub fn forget_pool(&self, pool: &str) {
+    /// Removes the gauges of a pool and of its nodes.
+    pub fn remove_pool(&self, pool: &str) {
         let metrics = &self.metrics;
         let label = PoolLabel { pool: pool.to_owned() };
         for family in [&metrics.machines, &metrics.updated, &metrics.degraded, &metrics.unavailable] {
@@ -76,16 +75,16 @@ impl Gauges {
         }
     }
 
-    /// Raises the alert for these nodes and no others: a custom pool selects them in vain.
-    pub fn alert(&self, in_vain: BTreeSet<String>) {
+    /// Sets the alert for these nodes and no others: a custom pool selects them without effect.
+    pub fn set_alerts(&self, nodes: BTreeSet<String>) {
         let mut shown = self.shown();
-        for node in shown.alerts.difference(&in_vain) {
+        for node in shown.alerts.difference(&nodes) {
             self.metrics.pool_alert.remove(&NodeLabel { node: node.clone() });
         }
-        for node in &in_vain {
+        for node in &nodes {
             self.metrics.pool_alert.get_or_create(&NodeLabel { node: node.clone() }).set(1);
         }
-        shown.alerts = in_vain;
+        shown.alerts = nodes;
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -112,10 +111,10 @@ mod tests {
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
         let count = i32::try_from(nodes.len()).ok();
         let status = MachineConfigPoolStatus { machine_count: count, ..MachineConfigPoolStatus::default() };
-        gauges.count(pool, &views.iter().collect::<Vec<_>>(), Some(&status));
+        gauges.set(pool, &views.iter().collect::<Vec<_>>(), Some(&status));
     }
 
-    /// The lines of these numbers, without what they are about.
+    /// The lines of a metric, without its name.
     fn shown(metrics: &Metrics, name: &str) -> Vec<String> {
         let page = metrics.encode().unwrap();
         let mut lines: Vec<String> =
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_and_pools_that_are_gone_are_not_shown() {
+    fn gauges_of_deleted_nodes_and_pools_are_removed() {
         let metrics = Metrics::default();
         let gauges = Gauges::new(metrics.set());
         count(&gauges, "worker", &[("w0", "Done"), ("w1", "Working")]);
@@ -139,12 +138,12 @@ mod tests {
             shown_states(),
             [state("i0", "infra", "Done"), state("w0", "worker", "Done"), state("w1", "worker", "Working")]
         );
-        // One has gone on, one has changed hands, one is gone.
+        // One has changed its state, one its pool, one is deleted.
         count(&gauges, "worker", &[("w1", "Done")]);
         count(&gauges, "infra", &[("w0", "Done")]);
         assert_eq!(shown_states(), [state("w0", "infra", "Done"), state("w1", "worker", "Done")]);
         assert_eq!(shown(&metrics, "mco_machine_count{"), ["pool=\"infra\"} 1", "pool=\"worker\"} 1"]);
-        gauges.forget_pool("infra");
+        gauges.remove_pool("infra");
         assert_eq!(shown_states(), [state("w1", "worker", "Done")]);
         assert_eq!(shown(&metrics, "mco_machine_count{"), ["pool=\"worker\"} 1"]);
     }
@@ -153,10 +152,10 @@ mod tests {
     fn alert_ends_with_its_cause() {
         let metrics = Metrics::default();
         let gauges = Gauges::new(metrics.set());
-        gauges.alert(["m0", "m1"].map(str::to_owned).into());
-        gauges.alert(["m1"].map(str::to_owned).into());
+        gauges.set_alerts(["m0", "m1"].map(str::to_owned).into());
+        gauges.set_alerts(["m1"].map(str::to_owned).into());
         assert_eq!(shown(&metrics, "mcc_pool_alert{"), ["node=\"m1\"} 1"]);
-        gauges.alert(BTreeSet::new());
+        gauges.set_alerts(BTreeSet::new());
         assert_eq!(shown(&metrics, "mcc_pool_alert{"), [""; 0]);
     }
 }

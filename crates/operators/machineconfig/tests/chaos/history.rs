@@ -1,4 +1,4 @@
-//! One history: a pool, its nodes, one or two planes, bad weather, and what people do; then all is calm.
+//! One history: a pool, its nodes, one or two processes, injected faults and edits by users; then no more faults.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,36 +11,38 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
-use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
 use seaworthy_machineconfig::{Context, operator};
-use seaworthy_runtime::{Campaign, Terms};
-use seaworthy_testkit::{Chance, Embedded, Faults, Injected, Machines, Manners, Observer, Weather};
+use seaworthy_runtime::{LeaderElector, LeaseTimings};
+use seaworthy_testkit::{
+    Embedded, FaultCounts, FaultInjector, FaultRates, NodeBehaviour, NodeSimulator, Observer, SeededRandom,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How many things happen to each.
+/// The number of random events in a history.
 const EVENTS: usize = 24;
-/// How long it may take until all nodes are there once everything is calm. Nobody waits for it to pass.
-const PATIENCE: Duration = Duration::from_secs(60 * 60);
+/// How long it may take until all nodes run the target once faults have stopped. Virtual time.
+const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How long nothing may be written then.
-const QUIET: Duration = Duration::from_secs(10 * 60);
+const QUIET_PERIOD: Duration = Duration::from_secs(10 * 60);
 
-/// How many requests planes may make from calm to the end: so many that a loop without a rest exceeds it, in which two who
-/// see differently write against each other.
-const MOST_ASKED: u64 = 3000;
+/// How many requests controllers may send after faults have stopped: two processes that revert each other's writes without a
+/// pause exceed it.
+const MAX_REQUESTS: u64 = 3000;
 
-/// What one history, or several, came to.
+/// The figures of one history, or of several.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     pub orders: usize,
     pub most: usize,
     pub changes: usize,
-    pub planes: usize,
-    pub injected: Injected,
-    /// Virtual seconds from calm to the end.
-    pub longest_to_calm: u64,
+    pub processes: usize,
+    pub injected: FaultCounts,
+    /// Virtual seconds from the end of faults to convergence.
+    pub longest_convergence: u64,
     /// Writes in the ten quiet minutes; renewals of leases are not among them.
     pub idle_writes: u64,
 }
@@ -50,8 +52,8 @@ impl Figures {
         self.orders += other.orders;
         self.most = self.most.max(other.most);
         self.changes += other.changes;
-        self.planes += other.planes;
-        self.longest_to_calm = self.longest_to_calm.max(other.longest_to_calm);
+        self.processes += other.processes;
+        self.longest_convergence = self.longest_convergence.max(other.longest_convergence);
         self.idle_writes += other.idle_writes;
         let (sum, more) = (&mut self.injected, other.injected);
         sum.requests += more.requests;
@@ -65,10 +67,10 @@ impl Figures {
     }
 }
 
-/// Planes for one cluster, by turns or at once.
-struct Planes {
+/// Controller processes for one cluster, one after the other or at once.
+struct Processes {
     server: Embedded,
-    weather: Weather,
+    injector: FaultInjector,
     /// Seconds by which the wall clock is wrong.
     jump: Arc<AtomicI64>,
     start: Instant,
@@ -77,11 +79,11 @@ struct Planes {
     started: usize,
 }
 
-impl Planes {
+impl Processes {
     fn run_one(&mut self) {
         self.started += 1;
-        let (client, is_elected) = (self.server.client_in(&self.weather), self.is_elected);
-        let identity = format!("plane-{}", self.started);
+        let (client, is_elected) = (self.server.client_with_faults(&self.injector), self.is_elected);
+        let identity = format!("controllers-{}", self.started);
         let (jump, start) = (Arc::clone(&self.jump), self.start);
         let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let clock = move || {
@@ -95,15 +97,20 @@ impl Planes {
                 let mut context = Context::new(client.clone());
                 context.clock = Arc::clone(&clock);
                 if is_elected {
-                    let (mut campaign, leadership) =
-                        Campaign::new(client.clone(), NAMESPACE, "seaworthy-controllers", &identity, Terms::default());
+                    let (mut elector, leadership) = LeaderElector::new(
+                        client.clone(),
+                        NAMESPACE,
+                        "seaworthy-controllers",
+                        &identity,
+                        LeaseTimings::default(),
+                    );
                     context.leadership = leadership;
                     tokio::select! {
-                        () = campaign.run() => {}
-                        _ = operator::run(context, Options::default()) => {}
+                        () = elector.run() => {}
+                        _ = operator::run(context, MachineConfigOptions::default()) => {}
                     }
                 } else {
-                    let _ = operator::run(context, Options::default()).await;
+                    let _ = operator::run(context, MachineConfigOptions::default()).await;
                 }
                 sleep(Duration::from_secs(1)).await;
             }
@@ -142,7 +149,7 @@ async fn patch<K>(client: &Client, name: &str, patch: Value)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    // What is gone cannot be changed.
+    // The object may be deleted.
     let _ = Api::<K>::all(client.clone()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
 }
 
@@ -154,12 +161,12 @@ fn target(pool: &MachineConfigPool) -> Option<&str> {
     pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Something that people or nature do.
-async fn happens(
+/// A random event: an edit, a restart or a failure.
+async fn random_event(
     client: &Client,
-    machines: &Machines,
-    planes: &mut Planes,
-    chance: &mut Chance,
+    machines: &NodeSimulator,
+    processes: &mut Processes,
+    chance: &mut SeededRandom,
     seed: u64,
     nth: usize,
 ) {
@@ -167,21 +174,21 @@ async fn happens(
     let node = nodes[usize::try_from(chance.below(nodes.len() as u64)).unwrap()].name_any();
     match chance.below(20) {
         0..=3 => {
-            // Sometimes it is one that was there before.
+            // Sometimes a text of an earlier MachineConfig.
             let text = format!("text-{seed}-{}", if chance.below(3) == 0 { 0 } else { nth });
             patch::<MachineConfig>(client, "50-motd", json!({"spec": machine_config(&text)["spec"].clone()})).await;
         }
         4..=6 => {
             let at = chance.draw();
-            planes.kill(at);
-            planes.run_one();
+            processes.kill(at);
+            processes.run_one();
         }
         7 => {
-            // A spare for a while.
-            planes.run_one();
-            if planes.running.len() > 2 {
+            // A second process for a while.
+            processes.run_one();
+            if processes.running.len() > 2 {
                 let at = chance.draw();
-                planes.kill(at);
+                processes.kill(at);
             }
         }
         8..=9 => {
@@ -202,16 +209,16 @@ async fn happens(
             let name = format!("w{}", nth + 10);
             machines.join(&name, "worker", target(&pool(client).await)).await;
         }
-        13 => planes.jump.store(i64::try_from(chance.below(20_000)).unwrap() - 10_000, Ordering::Relaxed),
+        13 => processes.jump.store(i64::try_from(chance.below(20_000)).unwrap() - 10_000, Ordering::Relaxed),
         14 => {
             let text = json!({"config": "x", "nodes": {node: "99999999"}}).to_string();
             let text = if chance.below(2) == 0 { text } else { "{no JSON".to_owned() };
-            // Only what adds to a promise: who takes one away takes the budget into their own hands.
-            if ours::PROMISED.of(&pool(client).await.metadata).is_none() {
+            // Only added reservations: removing one disables the budget on purpose.
+            if ours::RESERVED_NODES.of(&pool(client).await.metadata).is_none() {
                 patch::<MachineConfigPool>(
                     client,
                     "worker",
-                    json!({"metadata": {"annotations": {ours::PROMISED.as_str(): text}}}),
+                    json!({"metadata": {"annotations": {ours::RESERVED_NODES.as_str(): text}}}),
                 )
                 .await;
             }
@@ -222,7 +229,7 @@ async fn happens(
         }
         16 => {
             if let Some(name) = target(&pool(client).await) {
-                // Under the name of a controller, or the policy would keep it off.
+                // With a controller's field manager, or the policy would refuse it.
                 let edit = Patch::Merge(json!({"spec": {"kernelArguments": ["edited"]}}));
                 let all: Api<MachineConfig> = Api::all(client.clone());
                 let _ = all.patch(name, &PatchParams::apply("seaworthy-chaos"), &edit).await;
@@ -240,7 +247,7 @@ async fn happens(
 }
 
 pub async fn history(seed: u64) -> Figures {
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRandom::new(seed);
     let server = Embedded::start().await;
     let client = server.client();
     operator::install(&client, NAMESPACE).await.unwrap();
@@ -259,51 +266,51 @@ pub async fn history(seed: u64) -> Figures {
     )
     .await;
     create::<MachineConfig>(&client, machine_config(&format!("text-{seed}-0"))).await;
-    let manners = Manners {
-        takes: Duration::from_millis(chance.below(20_000)),
-        says_working: chance.below(2) == 0,
-        ..Manners::default()
+    let behaviour = NodeBehaviour {
+        update_duration: Duration::from_millis(chance.below(20_000)),
+        reports_working: chance.below(2) == 0,
+        ..NodeBehaviour::default()
     };
-    let machines = Machines::start(client.clone(), manners);
+    let machines = NodeSimulator::start(client.clone(), behaviour);
     for nth in 0..3 + chance.below(5) {
         machines.join(&format!("w{nth}"), "worker", Some("before")).await;
     }
     let observer = Observer::start(client.clone(), "worker");
-    let weather = Weather::new(Faults::all(), seed);
+    let injector = FaultInjector::new(FaultRates::all(), seed);
     let is_elected = seed.is_multiple_of(2);
-    let mut planes = Planes {
+    let mut processes = Processes {
         server,
-        weather: weather.clone(),
+        injector: injector.clone(),
         jump: Arc::default(),
         start: Instant::now(),
         is_elected,
         running: Vec::new(),
         started: 0,
     };
-    // Without an election, two of them are two at once.
+    // Without an election, two processes act at once.
     for _ in 0..1 + chance.below(2) {
-        planes.run_one();
+        processes.run_one();
     }
     for nth in 0..EVENTS {
         sleep(Duration::from_millis(chance.below(15_000))).await;
-        happens(&client, &machines, &mut planes, &mut chance, seed, nth).await;
+        random_event(&client, &machines, &mut processes, &mut chance, seed, nth).await;
         if std::env::var_os("SEAWORTHY_SEED").is_some() {
-            let (passed, seen) = (planes.start.elapsed(), observer.seen());
+            let (passed, seen) = (processes.start.elapsed(), observer.observations());
             println!(
                 "{passed:?}: {} changes, {:?} under order, {:?}",
                 seen.changes,
                 seen.under_order,
-                weather.injected()
+                injector.injected()
             );
         }
-        let seen = observer.seen();
-        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
+        let seen = observer.observations();
+        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.log.join("\n"));
     }
 
-    let is_told = std::env::var_os("SEAWORTHY_SEED").is_some();
-    // All is calm.
-    weather.becomes(Faults::default());
-    let (calm, asked) = (Instant::now(), weather.injected().requests);
+    let is_verbose = std::env::var_os("SEAWORTHY_SEED").is_some();
+    // Faults stop.
+    injector.set_rates(FaultRates::default());
+    let (faults_end, requests) = (Instant::now(), injector.injected().requests);
     for node in Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap() {
         let name = node.name_any();
         patch::<Node>(&client, &name, json!({"spec": {"unschedulable": null}})).await;
@@ -316,59 +323,59 @@ pub async fn history(seed: u64) -> Figures {
     patch::<MachineConfig>(&client, "50-motd", json!({"spec": machine_config(&text)["spec"].clone()})).await;
     let arrives = async {
         loop {
-            if has_arrived(&client, &text).await {
+            if has_converged(&client, &text).await {
                 return;
             }
-            if is_told && calm.elapsed().as_secs().is_multiple_of(60) {
-                let (passed, seen) = (calm.elapsed(), observer.seen());
+            if is_verbose && faults_end.elapsed().as_secs().is_multiple_of(60) {
+                let (passed, seen) = (faults_end.elapsed(), observer.observations());
                 println!(
-                    "calm {passed:?}: {} changes, {:?} under order, {:?}",
+                    "converging {passed:?}: {} changes, {:?} under order, {:?}",
                     seen.changes,
                     seen.under_order,
-                    weather.injected()
+                    injector.injected()
                 );
             }
             sleep(Duration::from_secs(1)).await;
         }
     };
-    if timeout(PATIENCE, arrives).await.is_err() {
+    if timeout(CONVERGENCE_TIMEOUT, arrives).await.is_err() {
         let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap().items;
         let nodes: Vec<_> = nodes.iter().map(|node| (node.name_any(), node.annotations())).collect();
-        panic!("seed {seed}: it does not come to an end: {:#?} {nodes:#?}", pool(&client).await);
+        panic!("seed {seed}: it does not converge: {:#?} {nodes:#?}", pool(&client).await);
     }
-    let longest_to_calm = calm.elapsed().as_secs();
+    let longest_convergence = faults_end.elapsed().as_secs();
 
-    // Whatever was under way may come to its end; after that nothing is written.
+    // Work in progress may complete; after that nothing is written.
     sleep(Duration::from_secs(5 * 60)).await;
     let before = written(&client).await;
-    sleep(QUIET).await;
+    sleep(QUIET_PERIOD).await;
     let after = written(&client).await;
     let idle: Vec<&String> = after.iter().filter(|object| !before.contains(object)).collect();
-    let seen = observer.seen();
-    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
-    // Nothing is heard of the pool any more: what is suspected now is certain.
-    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}\n{}", seen.suspected, seen.told.join("\n"));
+    let seen = observer.observations();
+    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.log.join("\n"));
+    // No event of the pool is outstanding: suspected excesses are certain now.
+    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}\n{}", seen.suspected, seen.log.join("\n"));
     assert!(idle.is_empty(), "seed {seed}: nothing changes, and something is written: {idle:#?}");
     // Leases are among them.
-    let asked = weather.injected().requests - asked;
-    assert!(asked < MOST_ASKED, "seed {seed}: {asked} requests since all is calm");
+    let requests = injector.injected().requests - requests;
+    assert!(requests < MAX_REQUESTS, "seed {seed}: {requests} requests since faults stopped");
     let idle_writes = idle.len() as u64;
-    for plane in &planes.running {
-        plane.abort();
+    for process in &processes.running {
+        process.abort();
     }
     Figures {
         orders: seen.orders,
         most: seen.most,
         changes: seen.changes,
-        planes: planes.started,
-        injected: weather.injected(),
-        longest_to_calm,
+        processes: processes.started,
+        injected: injector.injected(),
+        longest_convergence,
         idle_writes,
     }
 }
 
-/// Whether every node runs what was asked for last.
-async fn has_arrived(client: &Client, text: &str) -> bool {
+/// Whether every node runs the last MachineConfig.
+async fn has_converged(client: &Client, text: &str) -> bool {
     let pool = pool(client).await;
     let Some(name) = target(&pool) else { return false };
     let Ok(rendered) = Api::<MachineConfig>::all(client.clone()).get(name).await else { return false };
@@ -386,7 +393,7 @@ async fn has_arrived(client: &Client, text: &str) -> bool {
     is_last && is_updated && reached == Some(name)
 }
 
-/// What there is of everything that the plane writes, with revisions.
+/// All objects that the controllers write, with resource versions.
 async fn written(client: &Client) -> Vec<String> {
     async fn of<K>(client: &Client, into: &mut Vec<String>)
     where

@@ -1,6 +1,6 @@
-//! Random histories of the whole plane on the embedded server, while the API fails, planes are killed and people interfere.
+//! Chaos: random histories of all controllers on the embedded server, with API faults, killed processes and random edits.
 //!
-//! Time is tokio's and stands still while anybody works, so minutes pass in no time and nothing depends on the machine.
+//! Time is tokio's and passes only while all tasks are idle, so minutes pass in no time and nothing depends on the machine.
 //! `SEAWORTHY_CHAOS` sets how many histories are run, `SEAWORTHY_SEED` runs the one with that seed.
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn run(seed: u64) -> Figures {
 }
 
 #[test]
-fn budget_holds_and_all_nodes_arrive_however_the_api_and_people_behave() {
+fn budget_holds_and_all_nodes_are_updated_despite_faults_and_edits() {
     if let Some(seed) = number("SEAWORTHY_SEED") {
         println!("{:?}", run(seed));
         return;

@@ -1,4 +1,4 @@
-//! Objects that no definition of ours would let in: written under a laxer one, or before there was any.
+//! Malformed objects, which the definitions would refuse: written under laxer ones, or before there were any.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -7,9 +7,9 @@ use kube::{Api, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, PATIENCE, condition, file, has_reached, is_true, progress, target};
+use crate::fleet::{Fleet, WAIT_TIMEOUT, condition, file, has_reached, is_true, progress, target};
 
-/// Definitions that take anything.
+/// Makes the definitions accept anything.
 async fn loosen(fleet: &Fleet) {
     for name in ["machineconfigpools", "machineconfigs", "kubeletconfigs"] {
         let name = format!("{name}.machineconfiguration.openshift.io");
@@ -26,7 +26,7 @@ async fn loosen(fleet: &Fleet) {
 async fn write<K: Resource<DynamicType = ()>>(fleet: &Fleet, object: Value) {
     let api: Api<DynamicObject> = Api::all_with(fleet.client.clone(), &ApiResource::erase::<K>(&()));
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    // A definition comes into force a moment after it was written.
+    // A definition takes effect a moment after it was written.
     let written = async {
         loop {
             match api.create(&PostParams::default(), &object).await {
@@ -36,16 +36,16 @@ async fn write<K: Resource<DynamicType = ()>>(fleet: &Fleet, object: Value) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, written).await.expect("the definition is still as it was");
+    tokio::time::timeout(WAIT_TIMEOUT, written).await.expect("the definition did not take effect");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_objects_stop_nobody_else_and_are_named() {
+async fn malformed_objects_are_reported_and_do_not_affect_others() {
     let fleet = Fleet::with_workers(2).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     loosen(&fleet).await;
     let head = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-    // Pools: an operator that nobody knows, a budget of no sense, a selector that is no selector.
+    // Pools: an unknown operator, an invalid budget, a selector of the wrong type.
     let unknown = json!({"matchExpressions": [{"key": "a", "operator": "Resembles", "values": ["b"]}]});
     let roles = json!({"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}});
     let edge = json!({"matchLabels": {"node-role.kubernetes.io/edge": ""}});
@@ -79,7 +79,7 @@ async fn malformed_objects_stop_nobody_else_and_are_named() {
     )
     .await;
     write::<KubeletConfig>(&fleet, head("KubeletConfig", "odd-list", json!(["a"]))).await;
-    // A node without anything, and one whose annotations say nothing.
+    // A node without any field, and one with invalid annotations.
     fleet.create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})).await;
     fleet
         .create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "annotations": {
@@ -88,11 +88,10 @@ async fn malformed_objects_stop_nobody_else_and_are_named() {
             "machineconfiguration.openshift.io/desiredDrain": "no-wish",
         }}}))
         .await;
-    let worker =
-        json!({"metadata": {"annotations": {"seaworthy.dev/promised": "{no JSON"}}, "spec": {"maxUnavailable": -3}});
+    let worker = json!({"metadata": {"annotations": {"seaworthy.dev/reserved-nodes": "{no JSON"}}, "spec": {"maxUnavailable": -3}});
     fleet.patch::<MachineConfigPool>("worker", worker).await;
 
-    // The culprit is named where there is a place to name it.
+    // The mistake is reported where there is a condition for it.
     let pool = fleet.pool_is("odd-sources", |pool| is_true(pool, "RenderDegraded")).await;
     let message = condition(&pool, "RenderDegraded").unwrap().message.clone().unwrap();
     assert!(message.contains("Resembles"), "{message}");
@@ -103,7 +102,7 @@ async fn malformed_objects_stop_nobody_else_and_are_named() {
         fleet.until(node, is_outside).await;
     }
 
-    // Everybody else is served.
+    // All other objects are handled.
     fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
     let after = target(&pool).unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The source document's example, start to end.
+//! ContainerRuntimeConfigs: from an object to every node and back, and adoption of names of older releases.
 
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
@@ -84,7 +84,7 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
             owner_references: object.metadata.owner_references,
             ..Default::default()
         };
-        // The policy lets controllers write such objects, and nobody else.
+        // The policy lets only controllers write such objects.
         let older = PostParams { field_manager: Some("seaworthy-older".to_owned()), ..PostParams::default() };
         theirs.create(&older, &object).await.unwrap();
         theirs.delete(name, &Default::default()).await.unwrap();
@@ -108,8 +108,10 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
     }
     fleet.pool_is("worker", |pool| has_reached(pool, &both) && has_both(pool)).await;
     assert_eq!(rendered(fleet.machine_configs().await), known, "nothing else was rendered on the way");
-    let told = |finalizers: &[String]| finalizers.iter().any(|name| name.contains("generated"));
-    fleet.until("old", |found: Option<&KubeletConfig>| found.is_some_and(|found| told(found.finalizers()))).await;
+    let names_generated = |finalizers: &[String]| finalizers.iter().any(|name| name.contains("generated"));
+    fleet
+        .until("old", |found: Option<&KubeletConfig>| found.is_some_and(|found| names_generated(found.finalizers())))
+        .await;
 
     fleet.api::<ContainerRuntimeConfig>().delete("old", &Default::default()).await.unwrap();
     fleet.api::<KubeletConfig>().delete("old", &Default::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Drains: who may leave, who stays, and whose cordon it is.
+//! Drains: evictions within PodDisruptionBudgets, and cordons of users.
 
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -10,13 +10,13 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, condition, file, has_reached, progress, target};
-use crate::preview::foreseen;
+use crate::preview::preview_of;
 
-/// Has a pod `db` run on a node, and its budget let none go; gives the generation of the budget.
-pub async fn hold_pod(fleet: &Fleet, node: &str) -> Option<i64> {
+/// Creates a pod `db` on a node, with a budget that allows no eviction. Returns the generation of the budget.
+pub async fn create_blocked_pod(fleet: &Fleet, node: &str) -> Option<i64> {
     let accounts: Api<ServiceAccount> = Api::namespaced(fleet.client.clone(), "default");
     let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
-    // Where a controller makes it, it may be there already.
+    // Where a controller creates it, it may exist already.
     let _ = accounts.create(&PostParams::default(), &account).await;
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), "default");
     let pod: Pod = serde_json::from_value(json!({
@@ -38,27 +38,27 @@ pub async fn hold_pod(fleet: &Fleet, node: &str) -> Option<i64> {
     generation
 }
 
-/// What the disruption controller says of a budget that lets so many go.
+/// The status that the disruption controller gives a budget that allows so many evictions.
 fn allowance(generation: Option<i64>, count: i32) -> Value {
     json!({"status": {"observedGeneration": generation, "disruptionsAllowed": count,
         "currentHealthy": 1 + count, "desiredHealthy": 1, "expectedPods": 1 + count}})
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
+async fn disruption_budget_blocks_a_drain_before_the_node_is_cordoned() {
     let fleet = Fleet::with_workers(2).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    fleet.machines.behave(|manners| manners.drains = true);
-    let generation = hold_pod(&fleet, "w0").await;
+    fleet.machines.behave(|behaviour| behaviour.drains = true);
+    let generation = create_blocked_pod(&fleet, "w0").await;
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), "default");
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(fleet.client.clone(), "default");
-    // What the drain would wait for is foreseen: no wave is promised to that node, nor to those behind it.
-    let foresight = foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await;
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    // The preview knows that the drain is blocked: that node has no wave, and neither have those behind it.
+    let preview = preview_of(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await;
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     let forecast = &worker.outlook.forecast;
     assert_eq!((&forecast.blocked, &forecast.behind), (&vec!["w0".to_owned()], &vec!["w1".to_owned()]));
     assert_eq!((forecast.waves.as_slice(), forecast.seconds), (&[][..], 0));
-    // Somebody has cordoned the other node, for reasons of their own.
+    // A user has cordoned the other node.
     fleet.patch::<Node>("w1", json!({"spec": {"unschedulable": true}})).await;
 
     fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
@@ -71,14 +71,14 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     let found = fleet.until("w0", blocked).await.unwrap();
     let message = &progress(Some(&found), "Drained").unwrap().message;
     assert!(message.contains("default/db"), "{message}");
-    assert!(fleet.told("DrainBlocked", "w0").await.contains("PDB default/db"));
-    let says = |pool: &MachineConfigPool| {
+    assert!(fleet.event_message("DrainBlocked", "w0").await.contains("PDB default/db"));
+    let reports_both = |pool: &MachineConfigPool| {
         let updating = condition(pool, "Updating").and_then(|found| found.message.clone()).unwrap_or_default();
         updating.contains("Node w0: drain blocked by PDB default/db") && updating.contains("Node w1: cordoned")
     };
-    fleet.pool_is("worker", says).await;
+    fleet.pool_is("worker", reports_both).await;
     let node: Node = fleet.get("w0").await;
-    assert_ne!(node.spec.unwrap().unschedulable, Some(true), "nothing is cordoned in vain");
+    assert_ne!(node.spec.unwrap().unschedulable, Some(true), "a blocked drain cordons nothing");
     let waits = |found: Option<&MachineConfigNode>| {
         progress(found, "Updated").is_some_and(|condition| condition.reason == "Cordoned")
     };
@@ -97,7 +97,7 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     };
     fleet.node_is("w0", has_moved).await;
 
-    // A cordon that is not ours stays, and once it is lifted the node moves.
+    // The user's cordon stays, and the node moves once it is removed.
     let node: Node = fleet.get("w1").await;
     assert_eq!(node.spec.unwrap().unschedulable, Some(true));
     assert_eq!(annotation::CURRENT_CONFIG.of(&node.metadata), Some(before.as_str()));

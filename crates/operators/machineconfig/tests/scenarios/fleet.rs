@@ -1,4 +1,4 @@
-//! A cluster with the plane running and nodes that follow.
+//! Fleet: a cluster with the controllers running and simulated nodes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use kube::api::{
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
-use seaworthy_deploy::{Component, Settings, controllers_account, objects};
+use seaworthy_deploy::{Component, DeploymentOptions, controllers_account, objects};
 use seaworthy_fetch::Policy;
-use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
 pub use seaworthy_machineconfig::protection::policy::NAME as PROTECTION;
 use seaworthy_machineconfig::{Context, MachineConfigOperator, operator};
 use seaworthy_runtime::{Metrics, Operator as _};
-use seaworthy_testkit::{Cluster, Machines, Manners};
+use seaworthy_testkit::{Cluster, NodeBehaviour, NodeSimulator};
 pub use seaworthy_testkit::{controller_config, file};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// How long anything may take before a test gives up. Nothing waits for it to pass.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for a condition. No test waits for it to pass.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A cluster, the plane, and nodes.
+/// A cluster, the controllers, and nodes.
 pub struct Fleet {
     pub client: Client,
-    pub machines: Machines,
+    pub machines: NodeSimulator,
     pub metrics: Arc<Metrics>,
-    /// Seconds by which the plane's clock is ahead.
+    /// Seconds by which the controllers' clock is ahead.
     pub ahead: Arc<AtomicI64>,
     pub cluster: Cluster,
     remote: Policy,
-    plane: JoinHandle<()>,
+    controllers: JoinHandle<()>,
 }
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        self.plane.abort();
+        self.controllers.abort();
     }
 }
 
@@ -69,7 +69,7 @@ impl Fleet {
         fleet
     }
 
-    /// A cluster with the plane running on it and nothing else.
+    /// A cluster with the controllers running on it and nothing else.
     pub async fn start() -> Fleet {
         Fleet::fetching(Policy::default()).await
     }
@@ -80,23 +80,23 @@ impl Fleet {
         let client = cluster.client();
         operator::install(&client, NAMESPACE).await.unwrap();
         deploy(&client).await;
-        let machines = Machines::start(client.clone(), Manners::default());
+        let machines = NodeSimulator::start(client.clone(), NodeBehaviour::default());
         let (metrics, ahead) = (Arc::default(), Arc::default());
-        let plane = run(&acting(&cluster), &ahead, &metrics, &remote);
-        Fleet { client, machines, metrics, ahead, cluster, remote, plane }
+        let controllers = run(&acting(&cluster), &ahead, &metrics, &remote);
+        Fleet { client, machines, metrics, ahead, cluster, remote, controllers }
     }
 
-    /// Ends the plane.
+    /// Stops the controllers.
     pub async fn stop(&mut self) {
-        self.plane.abort();
-        let _ = std::mem::replace(&mut self.plane, tokio::spawn(async {})).await;
+        self.controllers.abort();
+        let _ = std::mem::replace(&mut self.controllers, tokio::spawn(async {})).await;
     }
 
-    /// Ends the plane, and starts another that knows nothing.
+    /// Stops the controllers, and starts them with an empty state.
     pub async fn restart(&mut self) {
         self.stop().await;
         self.metrics = Arc::default();
-        self.plane = run(&acting(&self.cluster), &self.ahead, &self.metrics, &self.remote);
+        self.controllers = run(&acting(&self.cluster), &self.ahead, &self.metrics, &self.remote);
     }
 
     /// A node joins with the configuration that its pool has, as the Ignition endpoint would give it.
@@ -105,7 +105,7 @@ impl Fleet {
         self.machines.join(name, role, target(&pool)).await;
     }
 
-    /// The plane's own client.
+    /// The controllers' own client.
     pub fn acting(&self) -> Client {
         acting(&self.cluster)
     }
@@ -141,7 +141,7 @@ impl Fleet {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
-        match tokio::time::timeout(PATIENCE, await_condition(self.api::<K>(), name, is)).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, await_condition(self.api::<K>(), name, is)).await {
             Ok(found) => found.unwrap(),
             Err(_) => {
                 let found = self.api::<K>().get_opt(name).await;
@@ -158,13 +158,13 @@ impl Fleet {
         self.until(name, |node: Option<&Node>| node.is_some_and(&is)).await.unwrap()
     }
 
-    /// Waits until an Event with a reason tells of a MachineConfig; what it says.
-    pub async fn told(&self, reason: &str, name: &str) -> String {
+    /// Waits for an Event with a reason about an object, and returns its message.
+    pub async fn event_message(&self, reason: &str, name: &str) -> String {
         let is_it = |event: &&Event| {
             let about = event.regarding.as_ref().and_then(|about| about.name.as_deref());
             event.reason.as_deref() == Some(reason) && about == Some(name)
         };
-        let told = async {
+        let found = async {
             loop {
                 let all = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
                 match all.iter().find(is_it) {
@@ -173,10 +173,10 @@ impl Fleet {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, told).await.unwrap()
+        tokio::time::timeout(WAIT_TIMEOUT, found).await.unwrap()
     }
 
-    /// What the policy says to somebody who tries this without effect. It comes into force a moment after it was written.
+    /// The policy's message for an attempt that it denies. The policy takes effect a moment after it was written.
     pub async fn denied<T>(&self, mut attempt: impl AsyncFnMut() -> kube::Result<T>) -> String {
         let denied = async {
             loop {
@@ -187,10 +187,10 @@ impl Fleet {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, denied).await.expect("nothing denies it")
+        tokio::time::timeout(WAIT_TIMEOUT, denied).await.expect("nothing denies it")
     }
 
-    /// Does what the policy forbids. It comes back by itself, so it is taken away each time.
+    /// Does what the policy forbids. The controllers restore the policy, so it is deleted before each attempt.
     pub async fn unprotected<T>(&self, mut attempt: impl AsyncFnMut() -> kube::Result<T>) -> T {
         let bindings = self.api::<ValidatingAdmissionPolicyBinding>();
         let done = async {
@@ -203,7 +203,7 @@ impl Fleet {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, done).await.expect("the policy is always there")
+        tokio::time::timeout(WAIT_TIMEOUT, done).await.expect("the policy is always there")
     }
 
     /// The names of all MachineConfigs.
@@ -213,10 +213,10 @@ impl Fleet {
     }
 }
 
-/// Everything that `seaworthy manifests` prints, so that the plane runs with the rights that it has in production. There is
-/// nobody who would run pods, but what is said about them must be right.
+/// Applies everything that `seaworthy manifests` prints, so that the controllers run with the rights that they have in
+/// production. No kubelet runs the pods, so the workloads are validated only.
 async fn deploy(client: &Client) {
-    let settings = Settings {
+    let options = DeploymentOptions {
         namespace: NAMESPACE.to_owned(),
         image: "seaworthy".to_owned(),
         apiserver_url: Some("https://api.example.com:6443".to_owned()),
@@ -225,7 +225,7 @@ async fn deploy(client: &Client) {
     };
     let (installed, tried) = (["Namespace", "CustomResourceDefinition"], ["Deployment", "DaemonSet"]);
     let operator = MachineConfigOperator::default().manifest(&controllers_account(NAMESPACE));
-    for object in objects(&settings, &[operator]) {
+    for object in objects(&options, &[operator]) {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let types = object.types.clone().unwrap();
         if installed.contains(&types.kind.as_str()) {
@@ -252,7 +252,7 @@ fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: 
     let ahead = Arc::clone(ahead);
     context.clock = Arc::new(move || Timestamp::now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed)));
     context.metrics = Arc::clone(metrics);
-    let options = Options { remote: remote.clone(), ..Options::default() };
+    let options = MachineConfigOptions { remote: remote.clone(), ..MachineConfigOptions::default() };
     tokio::spawn(async move { operator::run(context, options).await.unwrap() })
 }
 

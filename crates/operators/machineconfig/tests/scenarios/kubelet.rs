@@ -1,4 +1,4 @@
-//! From KubeletConfigs to MachineConfigs and back.
+//! KubeletConfigs: from an object to MachineConfigs, and removal of both.
 
 use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigPool};
 use serde_json::{Value, json};
@@ -66,12 +66,12 @@ async fn pool_labelled_later_is_served_beside_one_without_a_base_and_platform_se
     fleet.patch::<MachineConfigPool>("worker", json!({"metadata": {"labels": {"tuned": ""}}})).await;
     fleet.until("99-worker-generated-kubelet", |found: Option<&MachineConfig>| found.is_some()).await;
 
-    // What no kubelet starts with is refused where events are looked at too.
+    // Settings that no kubelet starts with are refused with an event.
     fleet.create::<KubeletConfig>(kubelet_config("high", "tuned", json!({"imageGCHighThresholdPercent": 101}))).await;
     let is_refused = |found: Option<&KubeletConfig>| last(found).is_some_and(|(type_, _)| type_ == "Failure");
     let refused = fleet.until("high", is_refused).await.unwrap().status.unwrap().conditions.unwrap().pop().unwrap();
-    let told = fleet.told(refused.reason.as_deref().unwrap(), "high").await;
-    assert!(told.contains("imageGCHighThresholdPercent"), "{told}");
+    let message = fleet.event_message(refused.reason.as_deref().unwrap(), "high").await;
+    assert!(message.contains("imageGCHighThresholdPercent"), "{message}");
 
     // A field that only the platform sets is refused on writing.
     let refused = kubelet_config("wrong", "tuned", json!({"clusterDNS": ["10.0.0.1"]}));

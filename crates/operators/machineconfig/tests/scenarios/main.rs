@@ -1,4 +1,4 @@
-//! The plane at work, on whichever API server the suite is run: what a user writes reaches every node.
+//! Scenarios of the controllers on our API server or on kube-apiserver: from what a user writes to every node.
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
@@ -11,6 +11,6 @@ mod pools;
 mod preview;
 mod remote;
 mod render;
+mod reporting;
 mod rights;
 mod rollout;
-mod told;

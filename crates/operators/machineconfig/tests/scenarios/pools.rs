@@ -1,4 +1,4 @@
-//! Pools and who belongs to them, budgets, and what is told of those who wait.
+//! Pools: membership, budgets, reasons for waiting, and deletion of built-in pools.
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::events::v1::Event;
@@ -13,12 +13,12 @@ use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_machineconfig::Context;
 use seaworthy_machineconfig::cached_node::CachedNode;
 use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_machineconfig::rollout::drains::Drains;
-use seaworthy_machineconfig::rollout::{RolloutController, Subject};
+use seaworthy_machineconfig::rollout::active_drains::ActiveDrains;
+use seaworthy_machineconfig::rollout::{RolloutController, RolloutKey};
 use seaworthy_runtime::Controller as _;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, PATIENCE, condition, counted, file, has_reached, is_true, progress, target};
+use crate::fleet::{Fleet, WAIT_TIMEOUT, condition, counted, file, has_reached, is_true, progress, target};
 
 fn custom(name: &str) -> Value {
     let roles = json!(["worker", name]);
@@ -39,7 +39,7 @@ fn waits(found: Option<&MachineConfigNode>, reason: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
+async fn node_takes_the_configuration_of_its_custom_pool_and_returns() {
     let fleet = Fleet::with_workers(2).await;
     let worker = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfigPool>(custom("infra")).await;
@@ -65,21 +65,21 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
         .await;
     fleet.pool_is("worker", |pool| counted(pool, 1)).await;
 
-    // Two custom pools want it: it stays as it is, and its MachineConfigNode says why.
+    // Two custom pools select it: it stays as it is, and its MachineConfigNode reports why.
     fleet.create::<MachineConfigPool>(custom("edge")).await;
     fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": ""}}})).await;
     let torn = fleet.until("w1", |found| waits(found, "SeveralPools")).await.unwrap();
     let message = &progress(Some(&torn), "Updated").unwrap().message;
     assert!(message.contains("edge") && message.contains("infra"), "{message}");
     for name in ["edge", "infra"] {
-        let is_told = |pool: &MachineConfigPool| {
+        let is_reported = |pool: &MachineConfigPool| {
             let degraded = condition(pool, "Degraded");
             degraded.and_then(|found| found.reason.as_deref()) == Some("NodesInSeveralPools")
                 && is_true(pool, "Degraded")
         };
-        fleet.pool_is(name, is_told).await;
-        let told = fleet.told("NodesInSeveralPools", name).await;
-        assert!(told.starts_with("Node w1 is in no pool"), "{told}");
+        fleet.pool_is(name, is_reported).await;
+        let message = fleet.event_message("NodesInSeveralPools", name).await;
+        assert!(message.starts_with("Node w1 is in no pool"), "{message}");
     }
     let node = fleet.get::<Node>("w1").await;
     assert!(runs(&node, &infra), "{infra}: {:#?}", node.metadata.annotations);
@@ -95,13 +95,13 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn budget_is_kept_and_everyone_who_waits_is_told_why() {
+async fn budget_is_kept_and_every_waiting_node_reports_why() {
     let fleet = Fleet::with_workers(5).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    // Nobody ends what they begin.
-    fleet.machines.behave(|manners| {
-        manners.takes = std::time::Duration::from_secs(100_000);
-        manners.says_working = true;
+    // No node completes its update.
+    fleet.machines.behave(|behaviour| {
+        behaviour.update_duration = std::time::Duration::from_secs(100_000);
+        behaviour.reports_working = true;
     });
     let pools = fleet.api::<MachineConfigPool>();
     let wrong = Patch::Merge(json!({"spec": {"maxUnavailable": "50 percent"}}));
@@ -132,15 +132,15 @@ async fn budget_is_kept_and_everyone_who_waits_is_told_why() {
     let taints = moving.spec.unwrap().taints.unwrap_or_default();
     assert!(!taints.iter().any(|taint| taint.key == "UpdateInProgress"), "{taints:?}");
 
-    // Paused in the middle: who is on the way stays there, nobody else begins.
+    // Paused in the middle: updates in progress continue, no other begins.
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
     fleet.until("w4", |found| waits(found, "PoolPaused")).await;
     let reason = condition(&fleet.get("worker").await, "Updating").and_then(|found| found.reason.clone());
     assert!(reason.is_some());
 
-    // Told in events and in numbers.
-    let told = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-    let reasons: Vec<&str> = told.iter().filter_map(|event| event.reason.as_deref()).collect();
+    // Reported in events and in metrics.
+    let events = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let reasons: Vec<&str> = events.iter().filter_map(|event| event.reason.as_deref()).collect();
     for reason in ["RenderedConfigGenerated", "SetDesiredConfig"] {
         assert!(reasons.contains(&reason), "{reasons:?}");
     }
@@ -151,7 +151,7 @@ async fn budget_is_kept_and_everyone_who_waits_is_told_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() {
+async fn deleted_built_in_pool_is_created_again_as_it_was_and_no_node_moves() {
     let fleet = Fleet::with_workers(2).await;
     let first = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfigPool>(custom("infra")).await;
@@ -193,8 +193,8 @@ async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() 
     let after = fleet.pool_is("worker", is_back).await;
     assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
     assert_eq!(after.annotations()["seaworthy.dev/pinned-configuration"], first);
-    assert!(fleet.told("Remade", "worker").await.contains("created again as it was"));
-    // Its own again, all of it: what it is pinned to, and what it may be released to.
+    assert!(fleet.event_message("PoolRecreated", "worker").await.contains("created again as it was"));
+    // It owns its rendered MachineConfigs again: what it is pinned to, and what it may be released to.
     let mut own = 0;
     for name in rendered.iter().filter(|name| name.starts_with("rendered-worker-")) {
         let is_its = |found: Option<&MachineConfig>| {
@@ -208,41 +208,43 @@ async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() 
     assert!(own > 1, "{rendered:?}");
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": 1}})).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
-    assert_eq!((orders().await, fleet.machine_configs().await), (ordered, rendered), "nobody was given anything else");
-    assert_eq!(fleet.get::<MachineConfig>(generated).await.uid(), made.uid(), "it was not withdrawn");
+    assert_eq!((orders().await, fleet.machine_configs().await), (ordered, rendered), "no other order was given");
+    assert_eq!(fleet.get::<MachineConfig>(generated).await.uid(), made.uid(), "it was not deleted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_of_two_roles_stays_as_it_is_while_the_pool_of_the_first_is_missing() {
     let mut fleet = Fleet::with_workers(1).await;
     fleet.patch::<Node>("m0", json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}})).await;
-    let is_told = |found: Option<&MachineConfigNode>| found.is_some_and(|found| found.spec.pool.name == "master");
-    fleet.until("m0", is_told).await;
+    let is_reported = |found: Option<&MachineConfigNode>| found.is_some_and(|found| found.spec.pool.name == "master");
+    fleet.until("m0", is_reported).await;
     fleet.stop().await;
-    // What the plane sees between the end of a pool and its return.
+    // The state that the controllers see between the deletion of a pool and its return.
     let context = Context::new(fleet.acting());
     let caches = &context.caches;
     let all = ListParams::default();
     let pools = fleet.api::<MachineConfigPool>().list(&all).await.unwrap().items;
     let (master, others): (Vec<_>, Vec<_>) = pools.into_iter().partition(|pool| pool.name_any() == "master");
-    others.into_iter().for_each(|pool| caches.pools.wrote(pool));
-    fleet.api::<CachedNode>().list(&all).await.unwrap().into_iter().for_each(|node| caches.nodes.wrote(node));
-    let told = fleet.api::<MachineConfigNode>().list(&all).await.unwrap();
-    told.into_iter().for_each(|found| caches.machine_config_nodes.wrote(found));
+    others.into_iter().for_each(|pool| caches.pools.record_write(pool));
+    fleet.api::<CachedNode>().list(&all).await.unwrap().into_iter().for_each(|node| caches.nodes.record_write(node));
+    let progress_of_nodes = fleet.api::<MachineConfigNode>().list(&all).await.unwrap();
+    progress_of_nodes.into_iter().for_each(|found| caches.machine_config_nodes.record_write(found));
     let made = fleet.api::<MachineConfig>().list(&all).await.unwrap();
-    made.into_iter().for_each(|found| caches.machine_configs.wrote(found));
-    caches.controller_configs.wrote(fleet.get::<ControllerConfig>("machine-config-controller").await);
-    let (controller, _) = RolloutController::new(&context, Drains::default(), None);
-    let look = async || {
-        for subject in [Subject::Pool("worker".to_owned()), Subject::Pool("master".to_owned()), Subject::Unassigned] {
-            controller.reconcile(&subject).await.unwrap();
+    made.into_iter().for_each(|found| caches.machine_configs.record_write(found));
+    caches.controller_configs.record_write(fleet.get::<ControllerConfig>("machine-config-controller").await);
+    let (controller, _) = RolloutController::new(&context, ActiveDrains::default(), None);
+    let reconcile = async || {
+        for key in
+            [RolloutKey::Pool("worker".to_owned()), RolloutKey::Pool("master".to_owned()), RolloutKey::Unassigned]
+        {
+            controller.reconcile(&key).await.unwrap();
         }
         let node: Node = fleet.get("m0").await;
-        let told: MachineConfigNode = fleet.get("m0").await;
+        let found: MachineConfigNode = fleet.get("m0").await;
         (
             annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned),
-            told.spec.pool.name,
-            told.metadata.generation,
+            found.spec.pool.name,
+            found.metadata.generation,
         )
     };
     let node: Node = fleet.get("m0").await;
@@ -250,13 +252,13 @@ async fn node_of_two_roles_stays_as_it_is_while_the_pool_of_the_first_is_missing
     assert!(order.as_ref().is_some_and(|order| order.starts_with("rendered-master-")), "{order:?}");
     let before: MachineConfigNode = fleet.get("m0").await;
     let expected = (order, "master".to_owned(), before.metadata.generation);
-    assert_eq!(look().await, expected);
-    master.into_iter().for_each(|pool| caches.pools.wrote(pool));
-    assert_eq!(look().await, expected);
+    assert_eq!(reconcile().await, expected);
+    master.into_iter().for_each(|pool| caches.pools.record_write(pool));
+    assert_eq!(reconcile().await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_deleted_built_in_pool_had_outlives_the_plane() {
+async fn saved_built_in_pool_survives_a_restart_of_the_controllers() {
     let mut fleet = Fleet::with_workers(1).await;
     let before = delete_worker(&fleet).await;
     fleet.restart().await;
@@ -264,13 +266,13 @@ async fn what_a_deleted_built_in_pool_had_outlives_the_plane() {
     let after = fleet.pool_is("worker", |pool| pool.uid() != before.uid()).await;
     assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
     assert_eq!(after.finalizers(), [BUILT_IN.as_str()]);
-    assert!(fleet.told("Remade", "worker").await.contains("created again as it was"));
-    // What was saved is not used for the next deletion.
+    assert!(fleet.event_message("PoolRecreated", "worker").await.contains("created again as it was"));
+    // The saved copy is not used for the next deletion.
     nothing_is_saved(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn built_in_pool_that_somebody_makes_again_by_hand_is_theirs() {
+async fn built_in_pool_that_a_user_creates_again_is_kept() {
     let mut fleet = Fleet::with_workers(1).await;
     delete_worker(&fleet).await;
     fleet.stop().await;
@@ -280,11 +282,12 @@ async fn built_in_pool_that_somebody_makes_again_by_hand_is_theirs() {
     nothing_is_saved(&fleet).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some() && is_true(pool, "Updated")).await;
     assert_eq!((pool.uid(), pool.spec.paused), (own.uid(), own.spec.paused));
-    let told = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-    assert!(!told.iter().any(|event| event.reason.as_deref() == Some("Remade")), "it was made by somebody else");
+    let events = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    assert!(!events.iter().any(|event| event.reason.as_deref() == Some("PoolRecreated")), "it was created by a user");
 }
 
-/// Deletes the pool, which somebody else holds too, so that it is gone only when they let go; as it was before.
+/// Deletes the worker pool, which has a finalizer of another client too, so that it exists until that is removed. Returns it as
+/// it was before.
 async fn delete_worker(fleet: &Fleet) -> MachineConfigPool {
     let settings = json!({
         "metadata": {"labels": {"tier": "x"}, "finalizers": [BUILT_IN.as_str(), "example.com/theirs"]},
@@ -301,5 +304,5 @@ async fn delete_worker(fleet: &Fleet) -> MachineConfigPool {
 async fn nothing_is_saved(fleet: &Fleet) {
     let secrets: Api<Secret> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     let gone = await_condition(secrets, "deleted-pool-worker", |found: Option<&Secret>| found.is_none());
-    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, gone).await.unwrap().unwrap();
 }

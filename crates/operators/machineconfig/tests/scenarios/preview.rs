@@ -1,4 +1,4 @@
-//! What is foreseen is what happens.
+//! Previews: what is predicted is what the controllers do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,33 +10,40 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
-use seaworthy_machineconfig::preview::{Admission, Applied, Foresight, Means, Problem, foresee};
+use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::preview::{
+    Admission, ApplyOutcome, Preview, PreviewInputs, PreviewProblem, preview_changes,
+};
 use seaworthy_machineconfig::render::render_pool::Remote;
-use seaworthy_machineconfig::world::World;
 use seaworthy_plan::disruption::Level;
 use serde_json::{Value, json};
 
-use crate::drain::hold_pod;
+use crate::drain::create_blocked_pod;
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
-pub async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
-    foreseen_after(fleet, |world| {
+pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
+    preview_after(fleet, |world| {
         let now = k8s_openapi::jiff::Timestamp::now();
         let applied = world.apply(manifest, &Admission::of_changes(), now).unwrap();
-        assert!(applied.outcome != Applied::Ignored && applied.dropped.is_empty(), "{applied:?}");
+        assert!(applied.outcome != ApplyOutcome::Ignored && applied.dropped.is_empty(), "{applied:?}");
     })
     .await
 }
 
-async fn foreseen_after(fleet: &Fleet, change: impl FnOnce(&mut World)) -> Foresight {
+async fn preview_after(fleet: &Fleet, change: impl FnOnce(&mut ClusterState)) -> Preview {
     let now = k8s_openapi::jiff::Timestamp::now();
-    let before = World::read(&fleet.client, true).await.unwrap();
+    let before = ClusterState::read(&fleet.client, true).await.unwrap();
     let mut after = before.clone();
     change(&mut after);
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_machineconfig::Context::new(fleet.client.clone()).build.to_string();
-    foresee(&before, after, &Means { remote, templates: Templates::default(), build, now, is_cluster: true }).await
+    preview_changes(
+        &before,
+        after,
+        &PreviewInputs { remote, templates: Templates::default(), build, now, is_cluster: true },
+    )
+    .await
 }
 
 /// Whether a node has been given a configuration.
@@ -45,16 +52,16 @@ fn is_ordered(node: &Node, config: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_foreseen_first_is_what_the_controllers_do_first() {
+async fn first_predicted_orders_are_the_first_given_orders() {
     let fleet = Fleet::with_workers(3).await;
-    // Whoever is given the order keeps it, so that who was first can be seen.
-    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    // Nodes do not complete their orders, so that the first can be observed.
+    fleet.machines.behave(|behaviour| behaviour.update_duration = Duration::from_secs(3600));
     let manifest = file("50-motd", "worker", "/etc/motd", "a");
-    let foresight = foreseen(&fleet, &manifest).await;
-    assert_eq!(foresight.problems, []);
-    let master = foresight.pools.iter().find(|pool| pool.name == "master").unwrap();
+    let preview = preview_of(&fleet, &manifest).await;
+    assert_eq!(preview.problems, []);
+    let master = preview.pools.iter().find(|pool| pool.name == "master").unwrap();
     assert!(master.outlook.chosen.is_empty() && master.before == master.after);
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert!(worker.failure.is_none(), "{:?}", worker.failure);
     let after = worker.after.as_ref().unwrap().metadata.name.clone().unwrap();
     assert_eq!(worker.outlook.chosen.len(), 1);
@@ -71,42 +78,42 @@ async fn what_is_foreseen_first_is_what_the_controllers_do_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn revert_is_foreseen_to_bring_back_whoever_has_begun() {
+async fn preview_of_a_revert_returns_the_nodes_that_have_begun() {
     let fleet = Fleet::with_workers(2).await;
-    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    fleet.machines.behave(|behaviour| behaviour.update_duration = Duration::from_secs(3600));
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     let manifest = file("50-motd", "worker", "/etc/motd", "a");
     fleet.create::<MachineConfig>(manifest.clone()).await;
     let node = fleet.node_is("w0", |node| !is_ordered(node, &before)).await;
     let under_way = annotation::DESIRED_CONFIG.of(&node.metadata).unwrap().to_owned();
-    let revert = |world: &mut World| {
+    let revert = |world: &mut ClusterState| {
         world.delete(&manifest, &Admission::of_changes()).unwrap();
     };
-    let waves = |foresight: &Foresight| {
-        let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let waves = |preview: &Preview| {
+        let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
         let waves = worker.outlook.forecast.waves.iter().map(|wave| wave.nodes.clone()).collect::<Vec<_>>();
         (waves, worker.outlook.level())
     };
-    // As long as it has not begun, it is told to stay what it is.
-    assert_eq!(waves(&foreseen_after(&fleet, revert).await).1, Level::None);
+    // As long as it has not begun, its order is recalled.
+    assert_eq!(waves(&preview_after(&fleet, revert).await).1, Level::None);
 
-    // It boots, and is not there for a while.
+    // It boots, and is unavailable for a while.
     let nodes = fleet.api::<Node>();
     let boots = json!({"metadata": {"annotations": {annotation::STATE.as_str(): "Rebooting"}}});
     nodes.patch("w0", &PatchParams::default(), &Patch::Merge(boots)).await.unwrap();
     let away = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
     nodes.patch_status("w0", &PatchParams::default(), &Patch::Merge(away)).await.unwrap();
-    let foresight = foreseen_after(&fleet, revert).await;
-    assert_eq!(waves(&foresight), (vec![vec!["w0".to_owned()]], Level::Reboot));
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let preview = preview_after(&fleet, revert).await;
+    assert_eq!(waves(&preview), (vec![vec!["w0".to_owned()]], Level::Reboot));
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert_eq!(worker.outlook.nodes[0].from.as_ref(), Some(&under_way));
-    assert_eq!(worker.caused.keys().collect::<Vec<_>>(), ["w0"]);
-    let why: Vec<String> = worker.outlook.waiting.iter().map(|waiting| waiting.reason.lasting()).collect();
-    assert_eq!(why, [format!("still on its way to {under_way}")]);
+    assert_eq!(worker.moved_nodes.keys().collect::<Vec<_>>(), ["w0"]);
+    let why: Vec<String> = worker.outlook.waiting.iter().map(|waiting| waiting.reason.stable_text()).collect();
+    assert_eq!(why, [format!("still updating to {under_way}")]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_are_foreseen_as_they_are_made() {
+async fn preview_of_settings_is_what_is_generated() {
     let fleet = Fleet::with_workers(1).await;
     let manifest = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
@@ -117,29 +124,29 @@ async fn settings_are_foreseen_as_they_are_made() {
             "containerRuntimeConfig": {"pidsLimit": 2048},
         },
     });
-    let foresight = foreseen(&fleet, &manifest).await;
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
-    assert!(worker.failure.is_none() && foresight.problems.is_empty(), "{:?} {:?}", worker.failure, foresight.problems);
+    let preview = preview_of(&fleet, &manifest).await;
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert!(worker.failure.is_none() && preview.problems.is_empty(), "{:?} {:?}", worker.failure, preview.problems);
     assert_ne!(worker.before, worker.after);
     let after = worker.after.as_ref().unwrap().metadata.name.clone().unwrap();
     let first = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<ContainerRuntimeConfig>(manifest.clone()).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
 
-    // And as they are taken back.
-    let foresight = foreseen_after(&fleet, |world| {
+    // And after their deletion.
+    let preview = preview_after(&fleet, |world| {
         let deleted = world.delete(&manifest, &Admission::of_changes()).unwrap();
-        assert_eq!(deleted.outcome, Applied::Deleted);
+        assert_eq!(deleted.outcome, ApplyOutcome::Deleted);
     });
-    let foresight = foresight.await;
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let preview = preview.await;
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert_eq!(worker.after.as_ref().unwrap().metadata.name.as_deref(), Some(first.as_str()));
     fleet.api::<ContainerRuntimeConfig>().delete("set-pids-limit", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn manifest_of_a_part_is_foreseen_as_it_is_applied() {
+async fn preview_of_a_partial_manifest_is_what_is_applied() {
     let fleet = Fleet::with_workers(3).await;
     let api = fleet.api::<MachineConfigPool>();
     let params = PatchParams::apply("kubectl").force();
@@ -148,41 +155,41 @@ async fn manifest_of_a_part_is_foreseen_as_it_is_applied() {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": metadata, "spec": spec})
     };
     let planned = async |manifest: &Value| {
-        let mut world = World::read(&fleet.client, true).await.unwrap();
+        let mut world = ClusterState::read(&fleet.client, true).await.unwrap();
         let now = k8s_openapi::jiff::Timestamp::now();
         world.apply(manifest, &Admission::of_changes(), now).unwrap();
         world.pool("worker").unwrap().spec.clone()
     };
     let first = fleet.get::<MachineConfigPool>("worker").await;
-    // What is applied first stays while it is applied, and goes when it is not; what others wrote stays.
+    // A field stays while it is applied, and is removed when it is not; fields of others stay.
     for spec in [json!({"maxUnavailable": 2, "paused": true}), json!({"maxUnavailable": 2})] {
         let manifest = manifest(spec);
-        let foreseen = planned(&manifest).await;
+        let predicted = planned(&manifest).await;
         let done = api.patch("worker", &params, &Patch::Apply(&manifest)).await.unwrap();
-        assert_eq!(foreseen, done.spec, "{manifest:#}");
+        assert_eq!(predicted, done.spec, "{manifest:#}");
         assert_eq!(done.spec.machine_config_selector, first.spec.machine_config_selector);
         assert_eq!(target(&done), target(&first));
     }
     let done = fleet.get::<MachineConfigPool>("worker").await;
     assert_eq!((done.spec.paused, done.spec.node_selector), (None, first.spec.node_selector));
 
-    // The budget alone moves nobody.
-    let foresight = foreseen(&fleet, &manifest(json!({"maxUnavailable": 3}))).await;
-    for pool in &foresight.pools {
+    // A change of the budget alone moves no node.
+    let preview = preview_of(&fleet, &manifest(json!({"maxUnavailable": 3}))).await;
+    for pool in &preview.pools {
         assert!(pool.failure.is_none(), "{}: {:?}", pool.name, pool.failure);
         assert_eq!(pool.before, pool.after);
         assert!(pool.outlook.chosen.is_empty());
     }
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert_eq!(worker.outlook.max_unavailable, Ok(3));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_are_moved_by_what_lets_them_move() {
+async fn moved_nodes_are_those_that_the_manifest_moves() {
     let fleet = Fleet::with_workers(2).await;
-    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
-    let caused = |foresight: &Foresight| {
-        let all = foresight.pools.iter().flat_map(|pool| pool.caused.clone());
+    fleet.machines.behave(|behaviour| behaviour.update_duration = Duration::from_secs(3600));
+    let moved = |preview: &Preview| {
+        let all = preview.pools.iter().flat_map(|pool| pool.moved_nodes.clone());
         all.map(|(node, from)| (node, from.unwrap_or_default())).collect::<Vec<_>>()
     };
     let of_worker =
@@ -194,60 +201,58 @@ async fn nodes_are_moved_by_what_lets_them_move() {
         })
     };
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    assert_eq!(caused(&foreseen(&fleet, &paused(true)).await), []);
+    assert_eq!(moved(&preview_of(&fleet, &paused(true)).await), []);
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
     let change = file("50-motd", "worker", "/etc/motd", "a");
-    assert_eq!(caused(&foreseen(&fleet, &change).await), of_worker(&["w0", "w1"]));
+    assert_eq!(moved(&preview_of(&fleet, &change).await), of_worker(&["w0", "w1"]));
     fleet.create::<MachineConfig>(change).await;
     fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
-    // What waits for a pause to end is moved by its end, and by nothing else.
-    assert_eq!(caused(&foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await), []);
-    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
-    // Also those that would come behind one whose pods cannot leave.
-    hold_pod(&fleet, "w0").await;
-    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    // Nodes that wait for the end of a pause are moved by its end, and by nothing else.
+    assert_eq!(moved(&preview_of(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await), []);
+    assert_eq!(moved(&preview_of(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    // Also those behind one whose pods cannot be evicted.
+    create_blocked_pod(&fleet, "w0").await;
+    assert_eq!(moved(&preview_of(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
-    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), []);
-    // A policy under which something else is done to a node when its turn comes.
+    assert_eq!(moved(&preview_of(&fleet, &paused(false)).await), []);
+    // A policy that changes the disruption of an update.
     fleet.until("w0", |node: Option<&Node>| node.is_some_and(|node| !is_ordered(node, &before))).await;
     let policy = json!({
         "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"},
         "spec": {"nodeDisruptionPolicy": {"files": [{"path": "/etc/motd", "actions": [{"type": "None"}]}]}},
     });
-    assert_eq!(caused(&foreseen(&fleet, &policy).await), of_worker(&["w1"]));
-    // Also one that is on its way to something else than the pool wants by now, where a pause is in between.
+    assert_eq!(moved(&preview_of(&fleet, &policy).await), of_worker(&["w1"]));
+    // Also a node that is updating to another configuration than the pool's present target, after a pause.
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
     let under_way = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("60-more", "worker", "/etc/more", "a")).await;
     fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != under_way)).await;
-    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
-    let foresight = foreseen(&fleet, &paused(true)).await;
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
-    assert_eq!(worker.outlook.forecast.waves, [], "nobody moves in a paused pool");
+    assert_eq!(moved(&preview_of(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    let preview = preview_of(&fleet, &paused(true)).await;
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.outlook.forecast.waves, [], "no node moves in a paused pool");
 
     // A node that joins is moved by its manifest.
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "w9", "labels": {"node-role.kubernetes.io/worker": ""}},
     });
-    assert_eq!(caused(&foreseen(&fleet, &node).await), [("w9".to_owned(), String::new())]);
+    assert_eq!(moved(&preview_of(&fleet, &node).await), [("w9".to_owned(), String::new())]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
+async fn refused_deletion_changes_nothing_in_the_preview() {
     let fleet = Fleet::with_workers(1).await;
     let named = |name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
     let rendered = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let mut world = World::read(&fleet.client, true).await.unwrap();
+    let mut world = ClusterState::read(&fleet.client, true).await.unwrap();
     let count = world.machine_configs.len();
-    for (name, why) in
-        [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "none of this name")]
-    {
+    for (name, why) in [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "not found")] {
         let refused = world.delete(&named(name), &Admission::of_changes()).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
     assert_eq!(world.machine_configs.len(), count);
-    // Nor is the platform taken from under it, pools of one's own are.
+    // Nor are the ControllerConfig and built-in pools deleted.
     for (kind, name, why) in [
         ("MachineConfigPool", "worker", "seaworthy rollout pause worker"),
         ("ControllerConfig", "machine-config-controller", "kubectl edit controllerconfig machine-config-controller"),
@@ -261,25 +266,25 @@ async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn target_of_a_manifest_is_said_to_be_put_back() {
+async fn target_in_a_manifest_is_reported_as_reverted() {
     let fleet = Fleet::with_workers(1).await;
     let pool = |config: &str| {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
             "metadata": {"name": "worker"}, "spec": {"configuration": {"name": config}}})
     };
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let world = World::read(&fleet.client, false).await.unwrap();
-    assert_eq!(Problem::overruled(&world, &pool(&before)), None);
-    let foresight = foreseen(&fleet, &pool("rendered-worker-other")).await;
-    let problem = Problem::overruled(&world, &pool("rendered-worker-other")).unwrap();
+    let world = ClusterState::read(&fleet.client, false).await.unwrap();
+    assert_eq!(PreviewProblem::reverted_target(&world, &pool(&before)), None);
+    let preview = preview_of(&fleet, &pool("rendered-worker-other")).await;
+    let problem = PreviewProblem::reverted_target(&world, &pool("rendered-worker-other")).unwrap();
     assert_eq!((problem.code, problem.path.as_str()), ("reverted", "spec.configuration.name"));
     assert!(problem.message.contains("seaworthy rollout undo worker --to NAME"), "{problem:?}");
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
-    assert!(worker.before == worker.after && worker.caused.is_empty());
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert!(worker.before == worker.after && worker.moved_nodes.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pool_that_selects_nothing_of_the_platform_is_warned_of() {
+async fn pool_that_selects_no_base_gets_a_warning() {
     let fleet = Fleet::with_workers(1).await;
     let pool = |roles: &[&str]| {
         let role = json!({"key": "machineconfiguration.openshift.io/role", "operator": "In", "values": roles});
@@ -288,7 +293,7 @@ async fn pool_that_selects_nothing_of_the_platform_is_warned_of() {
                 "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/infra": ""}}}})
     };
     let codes = async |roles: &[&str]| {
-        let problems = foreseen(&fleet, &pool(roles)).await.problems;
+        let problems = preview_of(&fleet, &pool(roles)).await.problems;
         problems.iter().map(|problem| (problem.code, problem.message.clone())).collect::<Vec<_>>()
     };
     assert_eq!(codes(&["worker", "infra"]).await, []);
@@ -298,7 +303,7 @@ async fn pool_that_selects_nothing_of_the_platform_is_warned_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policy_with_another_name_is_said_to_do_nothing() {
+async fn policy_with_another_name_is_reported_as_ignored() {
     let fleet = Fleet::with_workers(1).await;
     let policy = |name: &str| {
         json!({
@@ -308,18 +313,18 @@ async fn policy_with_another_name_is_said_to_do_nothing() {
             ]}},
         })
     };
-    let said = async |name: &str| {
-        let foresight = foreseen(&fleet, &policy(name)).await;
-        foresight.problems.into_iter().map(|problem| (problem.code, problem.message)).collect::<Vec<_>>()
+    let problems = async |name: &str| {
+        let preview = preview_of(&fleet, &policy(name)).await;
+        preview.problems.into_iter().map(|problem| (problem.code, problem.message)).collect::<Vec<_>>()
     };
-    let found = said("mine").await;
+    let found = problems("mine").await;
     let [("misnamed", message)] = found.as_slice() else { panic!("{found:?}") };
     assert!(message.starts_with("MachineConfiguration mine:") && message.contains("\"cluster\""), "{message}");
-    assert_eq!(said("cluster").await, []);
+    assert_eq!(problems("cluster").await, []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pinned_pool_goes_back_and_follows_again_when_it_is_released() {
+async fn pinned_pool_is_rolled_back_and_follows_its_configs_again_when_it_is_released() {
     let fleet = Fleet::with_workers(2).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
@@ -332,17 +337,17 @@ async fn pinned_pool_goes_back_and_follows_again_when_it_is_released() {
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     // A change does not reach a pinned pool.
     fleet.create::<MachineConfig>(file("51-motd", "worker", "/etc/motd", "b")).await;
-    let foresight = foreseen(&fleet, &file("52-motd", "worker", "/etc/motd", "c")).await;
-    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let preview = preview_of(&fleet, &file("52-motd", "worker", "/etc/motd", "c")).await;
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert_eq!(worker.outlook.pinned.as_deref(), Some(before.as_str()));
     assert_eq!(worker.before, worker.after);
 
     fleet.patch::<MachineConfigPool>("worker", pin(Some("rendered-worker-nowhere"))).await;
-    let is_told = |pool: &MachineConfigPool| {
+    let is_reported = |pool: &MachineConfigPool| {
         condition(pool, "RenderDegraded")
             .is_some_and(|found| found.reason.as_deref() == Some("PinnedConfigurationUnusable"))
     };
-    let pool = fleet.pool_is("worker", is_told).await;
+    let pool = fleet.pool_is("worker", is_reported).await;
     assert_eq!(target(&pool), Some(before.as_str()), "it keeps what it has");
 
     fleet.patch::<MachineConfigPool>("worker", pin(None)).await;

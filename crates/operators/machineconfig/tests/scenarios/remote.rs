@@ -1,4 +1,4 @@
-//! Content that a MachineConfig refers to.
+//! Remote content of MachineConfigs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::fleet::{Fleet, condition, has_reached, is_true, target};
 
-/// A server that says how often it was asked, and answers with just that.
+/// A server that counts requests, and responds with the count.
 struct Web {
     address: String,
     asked: Arc<AtomicUsize>,
@@ -52,7 +52,7 @@ fn referring(name: &str, url: &str, more: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() {
+async fn remote_content_is_fetched_once_and_survives_its_server_and_a_restart_of_the_controllers() {
     let web = Web::start().await;
     let mut fleet = Fleet::fetching(Policy::allowing([web.address.parse().unwrap()])).await.grown(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
@@ -64,7 +64,7 @@ async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() 
     assert!(serde_json::to_string(&rendered.spec).unwrap().contains("data:,answer-0"));
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
 
-    // Another plane, and another render, have the same content without asking again.
+    // Restarted controllers, and another render, have the same content without fetching it again.
     fleet.restart().await;
     let motd = crate::fleet::file("60-more", "worker", "/etc/more", "a");
     fleet.create::<MachineConfig>(motd).await;
@@ -73,7 +73,7 @@ async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() 
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
     assert_eq!(web.asked.load(Ordering::SeqCst), 1);
 
-    // Who asks for it gets what is there now.
+    // The refresh annotation fetches the present content.
     fleet
         .patch::<MachineConfig>("50-remote", json!({"metadata": {"annotations": {"seaworthy.dev/refresh": "1"}}}))
         .await;
@@ -81,7 +81,7 @@ async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() 
     let second = target(&pool).unwrap().to_owned();
     assert_eq!(web.asked.load(Ordering::SeqCst), 2);
 
-    // What is not what its hash says is refused by name.
+    // Content with another hash is refused, with the name of its MachineConfig.
     let hash = format!("sha512-{}", "ab".repeat(64));
     let wrong =
         referring("70-wrong", &format!("http://{}/wrong", web.address), json!({"verification": {"hash": hash}}));
@@ -97,7 +97,7 @@ async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() 
     fleet.api::<MachineConfig>().delete("70-wrong", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| !is_true(pool, "RenderDegraded")).await;
 
-    // The server is gone: what was fetched is still there, what was not is refused by name.
+    // Without the server, fetched content is still used, and other content is refused, with the name of its MachineConfig.
     web.task.abort();
     let _ = web.task.await;
     fleet.create::<MachineConfig>(referring("80-late", &format!("http://{}/late", web.address), json!({}))).await;

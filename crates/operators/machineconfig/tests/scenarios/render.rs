@@ -1,4 +1,4 @@
-//! From MachineConfigs to a pool's target.
+//! Rendering: from MachineConfigs to a pool's target.
 
 use kube::Api;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
@@ -13,9 +13,9 @@ async fn invalid_machine_config_keeps_the_last_good_target_and_is_named() {
     fleet.create::<MachineConfig>(file("50-relative", "worker", "etc/motd", "a")).await;
     let pool = fleet.pool_is("worker", |pool| is_true(pool, "RenderDegraded") && is_true(pool, "Degraded")).await;
     assert_eq!(target(&pool), Some(before.as_str()));
-    let said = condition(&pool, "RenderDegraded").unwrap();
-    assert_eq!(said.reason.as_deref(), Some("InvalidMachineConfig"));
-    let message = said.message.as_deref().unwrap();
+    let degraded = condition(&pool, "RenderDegraded").unwrap();
+    assert_eq!(degraded.reason.as_deref(), Some("InvalidMachineConfig"));
+    let message = degraded.message.as_deref().unwrap();
     assert!(message.contains("50-relative") && message.contains("etc/motd"), "{message}");
 
     fleet.api::<MachineConfig>().delete("50-relative", &Default::default()).await.unwrap();
@@ -23,7 +23,7 @@ async fn invalid_machine_config_keeps_the_last_good_target_and_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn label_alone_brings_a_machine_config_in_and_out() {
+async fn change_of_a_label_adds_and_removes_a_machine_config() {
     let fleet = Fleet::with_workers(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("50-motd", "nobody", "/etc/motd", "a")).await;
@@ -39,7 +39,7 @@ async fn label_alone_brings_a_machine_config_in_and_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_and_old_results_go() {
+async fn irreconcilable_and_too_large_configs_are_refused_by_name_and_old_results_are_deleted() {
     let fleet = Fleet::with_workers(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     let refused = async |name: &str, reason: &str, kept: &str| {
@@ -67,7 +67,7 @@ async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_an
     fleet.api::<MachineConfig>().delete("50-half", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 
-    // Results that nothing uses go after a while, but for the newest; what is in use cannot be deleted.
+    // Unused results are deleted after a while, except for the newest; those in use cannot be deleted.
     let mut last = before.clone();
     for nth in 0..13 {
         if nth == 0 {
@@ -81,23 +81,23 @@ async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_an
     }
     fleet.pool_is("worker", |pool| has_reached(pool, &last)).await;
     fleet.ahead.store(3 * 60 * 60, std::sync::atomic::Ordering::Relaxed);
-    // Whatever changes is a reason to look.
+    // Any change triggers the garbage controller.
     fleet.patch::<MachineConfig>(&last, json!({"metadata": {"annotations": {"looked": "at"}}})).await;
     let few = async {
         let is_result = |name: &&String| name.starts_with("rendered-worker-");
-        // Ten to go back to, and the one in use.
+        // Ten to roll back to, and the one in use.
         while fleet.machine_configs().await.iter().filter(is_result).count() > 11 {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), few).await.unwrap();
-    // What is in use is kept, whoever asks: by the policy, and where there is none by the plane's own finalizer.
+    // What is in use is kept, for any user: by the policy, and without it by the controllers' finalizer.
     let theirs: Api<MachineConfig> = Api::all(fleet.acting());
     let refused = theirs.delete(&last, &Default::default()).await.unwrap_err().to_string();
     assert!(refused.contains("is in use: pool worker targets it"), "{refused}");
     fleet.unprotected(async || theirs.delete(&last, &Default::default()).await).await;
     let found: MachineConfig = fleet.get(&last).await;
     assert!(found.metadata.deletion_timestamp.is_some(), "a finalizer keeps what nodes run");
-    let told = fleet.told("DeletionHeld", &last).await;
-    assert!(told.contains("pool worker targets it; needed on w0"), "{told}");
+    let message = fleet.event_message("DeletionBlocked", &last).await;
+    assert!(message.contains("pool worker targets it; needed on w0"), "{message}");
 }

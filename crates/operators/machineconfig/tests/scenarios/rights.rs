@@ -1,4 +1,4 @@
-//! What each component must not be able to do. That it can do its work is what the other scenarios show.
+//! Rights: what each component must not be able to do. That it can do its work is tested by the other scenarios.
 
 use std::fmt::Debug;
 
@@ -37,12 +37,12 @@ fn machine(fleet: &Fleet, node: &str) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn controllers_cannot_do_what_is_not_their_work() {
+async fn controllers_have_no_other_rights() {
     let fleet = Fleet::with_workers(1).await;
     let client = account(&fleet, Component::Controllers);
     let (params, deletion) = (PatchParams::default(), DeleteParams::default());
     refusal(Api::<Node>::all(client.clone()).delete("w0", &deletion).await);
-    // The policy would refuse it too, so it is asked who does.
+    // The policy would refuse it too, so the message is checked.
     let message = refusal(Api::<MachineConfigPool>::all(client.clone()).delete("worker", &deletion).await);
     assert!(message.contains("cannot delete resource"), "{message}");
     let definition = "machineconfigs.machineconfiguration.openshift.io";
@@ -73,7 +73,7 @@ async fn endpoint_writes_nothing_and_reads_no_other_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_tells_events_where_others_keep_theirs() {
+async fn no_component_writes_events_to_other_namespaces() {
     let fleet = Fleet::with_workers(1).await;
     let event = |namespace: &str| -> Event {
         serde_json::from_value(json!({
@@ -99,10 +99,10 @@ async fn node_writes_itself_and_nothing_else() {
     let fleet = Fleet::with_workers(2).await;
     let client = machine(&fleet, "w0");
     let params = PatchParams::default();
-    let said = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
     let nodes: Api<Node> = Api::all(client.clone());
-    nodes.patch("w0", &params, &said).await.unwrap();
-    let message = refusal(nodes.patch("w1", &params, &said).await);
+    nodes.patch("w0", &params, &patch).await.unwrap();
+    let message = refusal(nodes.patch("w1", &params, &patch).await);
     assert!(message.contains("w1"), "{message}");
     let configs: Api<MachineConfig> = Api::all(client.clone());
     configs.get("00-worker").await.unwrap();

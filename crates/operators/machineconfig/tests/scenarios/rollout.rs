@@ -1,20 +1,20 @@
-//! From a pool's target to every node.
+//! Roll-outs: from a pool's target to every node.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_machineconfig::cluster_state::ClusterState;
 use seaworthy_machineconfig::preview::outlook;
-use seaworthy_machineconfig::world::World;
 use seaworthy_plan::disruption::Level;
 use seaworthy_plan::fleet::NodeView;
 use seaworthy_plan::history::revision::{previous, revisions};
-use seaworthy_plan::rollout::forecast::past;
-use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::rollout::forecast::past_update;
+use seaworthy_plan::rollout::reservation::Reservation;
 use serde_json::json;
 
-use crate::fleet::{Fleet, PATIENCE, file, has_reached, is_true, target};
+use crate::fleet::{Fleet, WAIT_TIMEOUT, file, has_reached, is_true, target};
 
 fn runs(node: &Node, config: &str) -> bool {
     annotation::CURRENT_CONFIG.of(&node.metadata) == Some(config)
@@ -22,7 +22,7 @@ fn runs(node: &Node, config: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_machine_config_reaches_every_node_and_its_machine_config_node_says_so() {
+async fn new_machine_config_reaches_every_node_and_its_machine_config_node_reports_it() {
     let fleet = Fleet::with_workers(4).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
@@ -32,12 +32,12 @@ async fn new_machine_config_reaches_every_node_and_its_machine_config_node_says_
     for nth in 0..4 {
         assert!(runs(&fleet.get::<Node>(&format!("w{nth}")).await, &after));
         let name = format!("w{nth}");
-        let is_told = |found: Option<&MachineConfigNode>| {
+        let is_reported = |found: Option<&MachineConfigNode>| {
             let status = found.and_then(|found| found.status.as_ref());
             let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
             conditions.into_iter().any(|condition| condition.type_ == "Updated" && condition.status.as_str() == "True")
         };
-        let found = fleet.until(&name, is_told).await.unwrap();
+        let found = fleet.until(&name, is_reported).await.unwrap();
         assert_eq!(found.spec.config_version.desired, after);
         assert_eq!(found.spec.pool.name, "worker");
     }
@@ -73,14 +73,14 @@ async fn paused_pool_moves_no_node_until_it_is_resumed() {
 async fn revert_reaches_the_broken_node_first() {
     let fleet = Fleet::with_workers(3).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    // Nodes fail on whatever is new.
+    // Nodes fail on the new configuration.
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
     fleet.create::<MachineConfig>(file("50-bad", "worker", "/etc/motd", "bad")).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
     let bad = target(&pool).unwrap().to_owned();
     fleet
         .machines
-        .behave(|manners| drop(manners.fails_on.insert(bad.clone(), "unit chronyd.service failed".to_owned())));
+        .behave(|behaviour| drop(behaviour.fails_on.insert(bad.clone(), "unit chronyd.service failed".to_owned())));
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
     let pool = fleet.pool_is("worker", |pool| is_true(pool, "NodeDegraded")).await;
     let message = crate::fleet::condition(&pool, "NodeDegraded").unwrap().message.clone().unwrap();
@@ -92,11 +92,11 @@ async fn revert_reaches_the_broken_node_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
+async fn order_that_a_node_has_not_begun_is_replaced_and_recalled() {
     let fleet = Fleet::with_workers(3).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    // Daemons that say nothing, as if they were dead.
-    fleet.machines.behave(|manners| manners.takes = std::time::Duration::from_secs(100_000));
+    // Daemons that do not respond.
+    fleet.machines.behave(|behaviour| behaviour.update_duration = std::time::Duration::from_secs(100_000));
     let ordered = |node: &Node| annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned);
     let new_target = async |old: &str| {
         let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != old)).await;
@@ -107,7 +107,7 @@ async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
     let node = fleet.node_is("w0", |node| ordered(node).as_ref() == Some(&bad)).await;
     assert!(runs(&node, &before), "it has not begun");
 
-    // What is wanted now replaces what was; nobody else is taken away for it.
+    // The new target replaces the old one in the order; no other node is ordered for it.
     let edit = file("50-bad", "worker", "/etc/motd", "better")["spec"].clone();
     fleet.patch::<MachineConfig>("50-bad", json!({"spec": edit})).await;
     let better = new_target(&bad).await;
@@ -116,39 +116,39 @@ async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
         assert_eq!(ordered(&fleet.get::<Node>(node).await).as_ref(), Some(&before), "{node}");
     }
 
-    // The revert is done with the order itself.
+    // A revert only replaces the order.
     fleet.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     assert_eq!(ordered(&fleet.get::<Node>("w0").await).as_ref(), Some(&before));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn target_that_somebody_else_sets_is_put_back_and_moves_nobody() {
+async fn edited_target_is_reverted_and_moves_no_node() {
     let fleet = Fleet::with_workers(2).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
     let is_done =
         |pool: &MachineConfigPool| target(pool).is_some_and(|target| target != before && has_reached(pool, target));
     let after = target(&fleet.pool_is("worker", is_done).await).unwrap().to_owned();
-    // What is promised stands on the pool before any order is given: so whoever is sent anywhere is seen there.
-    let promised = |pool: &MachineConfigPool| Promise::of(pool).config;
+    // A reservation is on the pool before any order is given: so any order would be seen there.
+    let reserved = |pool: &MachineConfigPool| Reservation::of(pool).config;
     for _ in 0..10 {
         let edit = json!({"spec": {"configuration": {"name": before}}});
         fleet.patch::<MachineConfigPool>("worker", edit).await;
         let pool = fleet.pool_is("worker", |pool| target(pool) == Some(&after)).await;
-        assert_eq!(promised(&pool), after);
+        assert_eq!(reserved(&pool), after);
     }
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
     for node in ["w0", "w1"] {
         assert!(runs(&fleet.get::<Node>(node).await, &after), "{node}");
     }
-    let told = fleet.told("PutBack", "worker").await;
-    assert!(told.contains(&before) && told.contains("seaworthy rollout undo worker --to NAME"), "{told}");
-    assert!(!all_told(&fleet, "SetDesiredConfig").await.iter().any(|told| told.contains(&before)));
+    let message = fleet.event_message("EditReverted", "worker").await;
+    assert!(message.contains(&before) && message.contains("seaworthy rollout undo worker --to NAME"), "{message}");
+    assert!(!events_of(&fleet, "SetDesiredConfig").await.iter().any(|message| message.contains(&before)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_is_in_the_order_of_targets_and_knows_how_long_updates_took() {
+async fn history_is_in_the_order_of_targets_and_updates_have_durations() {
     let fleet = Fleet::with_workers(2).await;
     let base = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfig>(file("50-a", "worker", "/etc/a", "a")).await;
@@ -158,21 +158,21 @@ async fn history_is_in_the_order_of_targets_and_knows_how_long_updates_took() {
     let samples = |target: &str| {
         let (client, target) = (fleet.client.clone(), target.to_owned());
         async move {
-            let world = World::read(&client, false).await.unwrap();
+            let world = ClusterState::read(&client, false).await.unwrap();
             let found = outlook(&world, "worker", Timestamp::now()).unwrap();
             assert_eq!(found.target.as_deref(), Some(target.as_str()));
             estimated(&world)
         }
     };
-    // One of them is told of after the pool, so it is waited for.
+    // One of them is reported after the pool, so the test waits for it.
     let both = async {
         while samples(&with_a).await < 2 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, both).await.expect("how long both took is never known");
+    tokio::time::timeout(WAIT_TIMEOUT, both).await.expect("the durations of both are not reported");
 
-    // A way back that nobody is on yet takes nothing from what is known of the way there.
+    // A rollback that no node has begun does not change the known durations.
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
     fleet.api::<MachineConfig>().delete("50-a", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| target(pool) == Some(&base) && !is_true(pool, "Updated")).await;
@@ -187,36 +187,36 @@ async fn history_is_in_the_order_of_targets_and_knows_how_long_updates_took() {
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
     let pool = fleet.pool_is("worker", |pool| has_reached(pool, &base)).await;
 
-    // What was made last is not what is targeted, and the way back leads there.
+    // What was rendered last is not the target, and the rollback leads to it.
     let all = fleet.api::<MachineConfig>().list(&Default::default()).await.unwrap().items;
     let found = revisions(&pool, &all);
     let names: Vec<&str> = found.iter().map(|found| found.name).collect();
     assert_eq!(names, [with_a.as_str(), base.as_str()]);
     assert_eq!(previous(&pool, &found).map(|found| found.name), Some(with_a.as_str()));
     for node in ["w0", "w1"] {
-        let told = all_told(&fleet, "SetDesiredConfig").await;
-        assert!(told.iter().any(|note| note.contains(node)), "{node}: {told:?}");
+        let messages = events_of(&fleet, "SetDesiredConfig").await;
+        assert!(messages.iter().any(|message| message.contains(node)), "{node}: {messages:?}");
     }
 }
 
-/// How many nodes of the workers an estimate for the way there rests on.
-fn estimated(world: &World) -> usize {
-    let manners = |node: &Node| node.metadata.annotations.clone().unwrap_or_default();
-    let ordered = world.nodes.iter().filter(|node| manners(node).contains_key("seaworthy.dev/ordered"));
+/// The number of worker nodes on whose past updates an estimate is based.
+fn estimated(world: &ClusterState) -> usize {
+    let annotations = |node: &Node| node.metadata.annotations.clone().unwrap_or_default();
+    let ordered = world.nodes.iter().filter(|node| annotations(node).contains_key("seaworthy.dev/last-order"));
     let is_known = |node: &&std::sync::Arc<Node>| {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let progress = world.progress.iter().find(|found| found.spec.node.name == name);
         progress.is_some_and(|progress| {
             let view = NodeView::of(*node, Some(progress));
-            past(&view, |_, _| Some(Level::Reboot)).is_some()
+            past_update(&view, |_, _| Some(Level::Reboot)).is_some()
         })
     };
     ordered.filter(is_known).count()
 }
 
-/// What all Events with a reason say.
-async fn all_told(fleet: &Fleet, reason: &str) -> Vec<String> {
+/// The messages of all Events with a reason.
+async fn events_of(fleet: &Fleet, reason: &str) -> Vec<String> {
     let all = fleet.api::<Event>().list(&Default::default()).await.unwrap().items;
-    let told = all.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
-    told.filter_map(|event| event.note).collect()
+    let found = all.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
+    found.filter_map(|event| event.note).collect()
 }

@@ -1,20 +1,20 @@
-//! Differences for programs.
+//! Differences as JSON.
 
 use seaworthy_ignition::Change;
-use seaworthy_ignition::diff::What;
+use seaworthy_ignition::diff::ChangeKind;
 use seaworthy_ignition::node::Node;
 use serde_json::{Value, json};
 
 use super::super::{secret, value};
-use super::report::{FieldDifference, Report, noun};
+use super::pool_diff::{FieldDifference, PoolDiff, noun};
 
-pub fn of(reports: &[Report<'_>]) -> Value {
-    let differs = reports.iter().any(Report::differs);
+pub fn of(reports: &[PoolDiff<'_>]) -> Value {
+    let differs = reports.iter().any(PoolDiff::differs);
     let pools: Vec<Value> = reports.iter().map(report_json).collect();
     json!({"differs": differs, "pools": pools})
 }
 
-fn report_json(report: &Report<'_>) -> Value {
+fn report_json(report: &PoolDiff<'_>) -> Value {
     let fields = report.fields.iter().map(field_json);
     json!({
         "pool": report.pool,
@@ -43,17 +43,19 @@ fn change_json(change: &Change<'_>) -> Value {
     let is_secret = secret::is_in(change);
     let whole = |node: &Node<'_>| value::json("", node, is_secret);
     let (mut json, old, new) = match &change.what {
-        What::Added(node) => (json!({"subject": subject, "change": "added", "new": whole(node)}), None, Some(*node)),
-        What::Removed(node) => {
+        ChangeKind::Added(node) => {
+            (json!({"subject": subject, "change": "added", "new": whole(node)}), None, Some(*node))
+        }
+        ChangeKind::Removed(node) => {
             (json!({"subject": subject, "change": "removed", "old": whole(node)}), Some(*node), None)
         }
-        What::Moved { from, to, old, new } => {
+        ChangeKind::Moved { from, to, old, new } => {
             let json = json!({
                 "subject": subject, "change": "moved", "from": from, "to": to, "old": whole(old), "new": whole(new),
             });
             (json, Some(*old), Some(*new))
         }
-        What::Changed { old, new, fields } => {
+        ChangeKind::Changed { old, new, fields } => {
             let field = |field: &seaworthy_ignition::diff::FieldChange<'_>| {
                 let path = field.path.to_string();
                 let of = |node: Option<&Node<'_>>| node.map(|node| value::json(&path, node, is_secret));

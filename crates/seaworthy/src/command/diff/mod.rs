@@ -1,7 +1,7 @@
-//! `seaworthy diff`.
+//! `seaworthy diff`: compares two sets of manifests or rendered MachineConfigs.
 
 mod json;
-mod report;
+mod pool_diff;
 mod side;
 mod text;
 
@@ -9,16 +9,16 @@ use std::io::{self, Write};
 
 use seaworthy_ignition::node::Node;
 
-use self::report::Report;
-use self::side::{Outcome, Side};
+use self::pool_diff::PoolDiff;
+use self::side::{RenderedPool, Side};
 use crate::cli::{Diff, ReportFormat};
-use crate::failure::{Failure, OK, UNREADABLE, WRONG};
+use crate::failure::{EXIT_FAILED, EXIT_INVALID, EXIT_OK, Failure};
 use crate::output;
 
 pub fn run(options: &Diff) -> Result<u8, Failure> {
-    let Some((old, new)) = side::both(options)? else { return Ok(UNREADABLE) };
+    let Some((old, new)) = side::both(options)? else { return Ok(EXIT_INVALID) };
     let empty = Node::empty_config("3.5.0");
-    let reports = Report::all(&old, &new, &empty);
+    let reports = PoolDiff::all(&old, &new, &empty);
     match options.output {
         ReportFormat::Text => text::print(&reports)?,
         ReportFormat::Json => {
@@ -27,10 +27,10 @@ pub fn run(options: &Diff) -> Result<u8, Failure> {
             writeln!(output::plain(), "{json}")?;
         }
     }
-    Ok(if reports.iter().any(Report::differs) { WRONG } else { OK })
+    Ok(if reports.iter().any(PoolDiff::differs) { EXIT_FAILED } else { EXIT_OK })
 }
 
-/// What the target of a pool is and what it would be, compared: for whoever has both.
+/// Comparison of a pool's current and future target, for other commands.
 pub struct Comparison {
     old: Side,
     new: Side,
@@ -40,7 +40,7 @@ impl Comparison {
     /// Of two specs of rendered MachineConfigs, each with its name; one may be missing.
     pub fn new(pool: &str, old: Option<(String, Node<'static>)>, new: Option<(String, Node<'static>)>) -> Self {
         let side = |given: Option<(String, Node<'static>)>| {
-            let outcome = |(name, spec)| (pool.to_owned(), Outcome { name, spec, pool: pool.to_owned() });
+            let outcome = |(name, spec)| (pool.to_owned(), RenderedPool { name, spec, pool: pool.to_owned() });
             given.map(outcome).into_iter().collect()
         };
         Comparison { old: side(old), new: side(new) }
@@ -49,17 +49,17 @@ impl Comparison {
     /// Writes what differs as `seaworthy diff` does; whether anything does. In a summary contents are only counted.
     pub fn write(&self, out: &mut impl Write, is_summary: bool) -> io::Result<bool> {
         let empty = Node::empty_config("3.5.0");
-        let reports = Report::all(&self.old, &self.new, &empty);
+        let reports = PoolDiff::all(&self.old, &self.new, &empty);
         for report in reports.iter().filter(|report| report.differs()) {
             text::write_report(out, report, is_summary)?;
         }
-        Ok(reports.iter().any(Report::differs))
+        Ok(reports.iter().any(PoolDiff::differs))
     }
 
-    /// What differs, for programs, as `seaworthy diff` has it; whether anything does.
+    /// What differs as JSON, as in `seaworthy diff`; whether anything does.
     pub fn json(&self) -> (serde_json::Value, bool) {
         let empty = Node::empty_config("3.5.0");
-        let reports = Report::all(&self.old, &self.new, &empty);
-        (json::of(&reports), reports.iter().any(Report::differs))
+        let reports = PoolDiff::all(&self.old, &self.new, &empty);
+        (json::of(&reports), reports.iter().any(PoolDiff::differs))
     }
 }

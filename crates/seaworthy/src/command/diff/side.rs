@@ -1,4 +1,4 @@
-//! What is compared: two sets of manifests, rendered here, or rendered objects as they are.
+//! Sides of a comparison: manifests, which are rendered, or rendered MachineConfigs as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -7,42 +7,41 @@ use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_render::{MachineConfig, Prepared, render};
 
-use super::super::{contents, workspace};
+use super::super::{contents, loading};
 use crate::cli::Diff;
 use crate::failure::Failure;
-use crate::manifest::{Inputs, Set, load};
-use crate::paint;
+use crate::manifest::{Inputs, ManifestSet, load};
+use crate::terminal;
 
-/// What one side puts on machines, by pool.
-pub type Side = BTreeMap<String, Outcome>;
+/// The rendered configuration of each pool on one side.
+pub type Side = BTreeMap<String, RenderedPool>;
 
-/// What a pool's machines get.
-pub struct Outcome {
+/// The rendered configuration of a pool.
+pub struct RenderedPool {
     /// The name of the rendered MachineConfig.
     pub name: String,
     /// Its spec, the Ignition config being of spec 3.5.
     pub spec: Node<'static>,
-    /// The pool that it is of.
     pub pool: String,
 }
 
-/// Reads both sides. `None` when a pool cannot be rendered, which is said.
+/// Reads both sides. `None` if a pool cannot be rendered, which is reported.
 pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     let files: Vec<&PathBuf> = options.files.iter().chain(&options.sides).collect();
     let [old, new] = files[..] else {
         let found = contents::counted(files.len(), "side");
         let message = format!("expected two sides, got {found}: -f <OLD> -f <NEW>");
-        return Err(Failure::unreadable(message));
+        return Err(Failure::invalid(message));
     };
     if old.as_os_str() == "-" && new.as_os_str() == "-" {
-        return Err(Failure::unreadable("-f - is given twice; standard input can be read only once"));
+        return Err(Failure::invalid("-f - is given twice; standard input can be read only once"));
     }
     let read = |file: &PathBuf| {
         let files = std::slice::from_ref(file);
         load(&Inputs { files, recursive: options.recursive, max_mib: options.max_input })
     };
     let texts = (read(old)?, read(new)?);
-    let sets = (Set::read(&texts.0)?, Set::read(&texts.1)?);
+    let sets = (ManifestSet::read(&texts.0)?, ManifestSet::read(&texts.1)?);
     let are_finished = (is_finished(&sets.0), is_finished(&sets.1));
     let mut known = BTreeSet::new();
     let sides = match are_finished {
@@ -63,7 +62,7 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     };
     let (Some(mut old), Some(new)) = sides else { return Ok(None) };
     if let Some(missing) = options.pool.iter().find(|pool| !known.contains(*pool)) {
-        return Err(Failure::unreadable(format!(
+        return Err(Failure::invalid(format!(
             "pool {missing:?} not found on either side; available pools: {}",
             known.into_iter().collect::<Vec<_>>().join(", ")
         )));
@@ -76,7 +75,7 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
 
 /// Whether a side is rendered objects and nothing else. Anything else is to be rendered: what a MachineConfig does to a
 /// machine depends on its role, and on what its references lead to.
-fn is_finished(set: &Set<'_>) -> bool {
+fn is_finished(set: &ManifestSet<'_>) -> bool {
     let has_pools = !set.pools.is_empty() || !set.broken_pools(&[]).is_empty();
     !has_pools && !set.machine_configs.is_empty() && set.machine_configs.iter().all(MachineConfig::is_rendered)
 }
@@ -84,16 +83,16 @@ fn is_finished(set: &Set<'_>) -> bool {
 /// Two single rendered objects are compared with each other, whatever pools they are for.
 fn align(old: &mut Side, new: &Side) {
     if let (1, 1, Some(from), Some(to)) = (old.len(), new.len(), old.keys().next().cloned(), new.keys().next())
-        && let Some(outcome) = old.remove(&from)
+        && let Some(rendered) = old.remove(&from)
     {
-        old.insert(to.clone(), outcome);
+        old.insert(to.clone(), rendered);
     }
 }
 
-/// The pools of manifests, rendered: those that the other side has rendered objects of. The others are not new or gone,
-/// nobody gave them.
+/// The pools of manifests, rendered: those that the other side has rendered objects of. The others are neither
+/// new nor gone, they were not given.
 fn rendered_beside(
-    set: &Set<'_>,
+    set: &ManifestSet<'_>,
     other: &Side,
     options: &Diff,
     (file, other_file): (&FilePath, &FilePath),
@@ -104,7 +103,7 @@ fn rendered_beside(
     let side = rendered(set, &wanted, options, file, &mut here)?;
     let listed = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(", ");
     if let Some(missing) = wanted.iter().find(|pool| !here.contains(*pool)) {
-        return Err(Failure::unreadable(format!(
+        return Err(Failure::invalid(format!(
             "{} has a rendered MachineConfig of pool {missing}, but {} has no such pool; available pools: {}",
             other_file.display(),
             file.display(),
@@ -114,7 +113,7 @@ fn rendered_beside(
     let left_out: Vec<&String> = here.iter().filter(|pool| options.pool.is_empty() && !wanted.contains(pool)).collect();
     if !left_out.is_empty() {
         let (file, names) = (other_file.display(), listed(left_out));
-        paint::note(&format!("skipped, because {file} has no rendered MachineConfig for them: pool {names}"));
+        terminal::note(&format!("skipped, because {file} has no rendered MachineConfig for them: pool {names}"));
     }
     known.extend(here);
     Ok(side)
@@ -122,7 +121,7 @@ fn rendered_beside(
 
 /// The pools of manifests, rendered: all, or those that are wanted. `known` gets the names of all.
 fn rendered(
-    set: &Set<'_>,
+    set: &ManifestSet<'_>,
     wanted: &[String],
     options: &Diff,
     file: &FilePath,
@@ -133,40 +132,40 @@ fn rendered(
     let broken = set.broken_pools(&[]);
     if pools.is_empty() && broken.is_empty() {
         let why = set.lacks_pools();
-        return Err(Failure::unreadable(format!("{}: nothing to compare: {why}", file.display())));
+        return Err(Failure::invalid(format!("{}: nothing to compare: {why}", file.display())));
     }
     known.extend(pools.iter().map(|pool| pool.name.clone()));
     known.extend(broken.iter().flat_map(|finding| &finding.places).map(|place| place.name.clone()));
     pools.retain(|pool| wanted.is_empty() || wanted.contains(&pool.name));
     let mut failed = set.broken_pools(wanted);
-    let prepared = workspace::resolved(set, &pools, &options.remote)?;
-    let context = workspace::context(set, false);
+    let prepared = loading::resolved(set, &pools, &options.remote)?;
+    let context = loading::context(set, false);
     let mut side = Side::new();
     for pool in &pools {
         match render(pool, &prepared, &context) {
             Ok(rendered) => {
                 let spec = rendered.spec.clone().into_owned();
-                let outcome = Outcome { name: rendered.name.clone(), spec, pool: pool.name.clone() };
-                side.insert(pool.name.clone(), outcome);
+                let rendered = RenderedPool { name: rendered.name.clone(), spec, pool: pool.name.clone() };
+                side.insert(pool.name.clone(), rendered);
             }
             Err(findings) => failed.extend(findings),
         }
     }
-    workspace::report(&failed, set);
+    loading::report(&failed, set);
     Ok(failed.is_empty().then_some(side))
 }
 
 /// Rendered objects, which are compared as they are.
 fn finished(
-    set: &Set<'_>,
+    set: &ManifestSet<'_>,
     options: &Diff,
     file: &FilePath,
     known: &mut BTreeSet<String>,
 ) -> Result<Option<Side>, Failure> {
     let mut side = Side::new();
-    for input in workspace::prepared(set) {
+    for input in loading::prepared(set) {
         if !input.is_valid() {
-            workspace::report(&input.findings, set);
+            loading::report(&input.findings, set);
             return Ok(None);
         }
         let pool = pool_of(input.source);
@@ -174,9 +173,9 @@ fn finished(
         if !options.pool.is_empty() && !options.pool.contains(&pool) {
             continue;
         }
-        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool: pool.clone() };
-        if let Some(other) = side.insert(pool.clone(), outcome) {
-            return Err(Failure::unreadable(format!(
+        let rendered = RenderedPool { name: input.source.name().to_owned(), spec: spec_of(&input), pool: pool.clone() };
+        if let Some(other) = side.insert(pool.clone(), rendered) {
+            return Err(Failure::invalid(format!(
                 "{} has several rendered MachineConfigs of pool {pool}: {} and {}; pass one of them",
                 file.display(),
                 other.name,

@@ -1,43 +1,43 @@
-//! Differences for people: what came, what went, and how the rest has changed.
+//! Differences as text: added, removed, moved and changed entries.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use seaworthy_ignition::Change;
 use seaworthy_ignition::body::BodyError;
-use seaworthy_ignition::diff::{Entry, FieldChange, What};
+use seaworthy_ignition::diff::{ChangeKind, Entry, FieldChange};
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Step;
 
 use super::super::value::{HIDDEN, shown, shown_or_unset};
 use super::super::{contents, secret, ssh_key};
-use super::report::{FieldDifference, Report, noun};
+use super::pool_diff::{FieldDifference, PoolDiff, noun};
 use crate::failure::Failure;
-use crate::{output, paint};
+use crate::{output, terminal};
 
 const INDENT: &str = "    ";
 const BODY_INDENT: &str = "      ";
 
-/// For values that are not the same and look it.
-const UNSHOWN: &str = "with a difference in the part not shown";
+/// For values that differ only in a part that is not shown.
+const HIDDEN_DIFFERENCE: &str = "with a difference in the part not shown";
 
-/// The longest name of an entry: certificates are named by their contents.
-const LONGEST_NAME: usize = 200;
+/// Longer names of entries are cut: certificates are named by their contents.
+const MAX_NAME_CHARS: usize = 200;
 
-/// Writes all differences, and says so when there is none.
-pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
-    let mut out = output::painted();
+/// Writes all differences, or a note that there are none.
+pub fn print(reports: &[PoolDiff<'_>]) -> Result<(), Failure> {
+    let mut out = output::colored();
     for (nth, report) in reports.iter().filter(|report| report.differs()).enumerate() {
         if nth > 0 {
             writeln!(out)?;
         }
         write_report(&mut out, report, false)?;
     }
-    if !reports.iter().any(Report::differs) {
-        paint::note("no difference");
+    if !reports.iter().any(PoolDiff::differs) {
+        terminal::note("no difference");
         for report in reports {
             if let Some((old, new)) = report.renamed() {
-                paint::note(&format!(
+                terminal::note(&format!(
                     "pool {}: the name still changes, {old} → {new}: the order or the spelling differs",
                     report.pool
                 ));
@@ -48,7 +48,7 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
 }
 
 /// Writes how one pool differs. In a summary contents are only counted.
-pub fn write_report(out: &mut impl Write, report: &Report<'_>, is_summary: bool) -> io::Result<()> {
+pub fn write_report(out: &mut impl Write, report: &PoolDiff<'_>, is_summary: bool) -> io::Result<()> {
     let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
@@ -59,7 +59,7 @@ pub fn write_report(out: &mut impl Write, report: &Report<'_>, is_summary: bool)
         (None, None) => (pool, String::new()),
     };
     let bold = anstyle::Style::new().bold();
-    writeln!(out, "{bold}{}{bold:#}{}", paint::plain(what), paint::plain(names))?;
+    writeln!(out, "{bold}{}{bold:#}{}", terminal::sanitized(what), terminal::sanitized(names))?;
     let is_whole = is_summary || report.old.is_none() || report.new.is_none();
     for field in &report.fields {
         write_field(out, field)?;
@@ -72,8 +72,8 @@ pub fn write_report(out: &mut impl Write, report: &Report<'_>, is_summary: bool)
 
 /// A line with a sign, in its colour.
 fn write_signed(out: &mut impl Write, indent: &str, sign: char, text: &str, more: &str) -> io::Result<()> {
-    let style = paint::change(sign);
-    writeln!(out, "{indent}{style}{sign} {}{style:#}{}", paint::plain(text), paint::plain(more))
+    let style = terminal::diff_style(sign);
+    writeln!(out, "{indent}{style}{sign} {}{style:#}{}", terminal::sanitized(text), terminal::sanitized(more))
 }
 
 fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<()> {
@@ -98,7 +98,7 @@ fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<
 /// Writes a change of the Ignition config. Of a whole pool contents are only counted.
 fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io::Result<()> {
     let mut name = change.entry.to_string();
-    if let Some((at, _)) = name.char_indices().nth(LONGEST_NAME) {
+    if let Some((at, _)) = name.char_indices().nth(MAX_NAME_CHARS) {
         name.truncate(at);
         name.push('…');
     }
@@ -106,23 +106,23 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
     let unwanted = if change.list == "shouldNotExist" { " must not exist" } else { "" };
     let is_secret = secret::is_in(change);
     match &change.what {
-        What::Added(node) => {
+        ChangeKind::Added(node) => {
             write_signed(out, "", '+', &name, &format!("{unwanted}{}", facts(&change.entry, node, is_secret)))?;
             if !is_whole {
                 write_bodies(out, None, Some(node), is_secret)?;
             }
             write_parts(out, '+', node, is_whole)
         }
-        What::Removed(node) => {
+        ChangeKind::Removed(node) => {
             write_signed(out, "", '-', &name, &format!("{unwanted}{}", facts(&change.entry, node, is_secret)))?;
             write_parts(out, '-', node, is_whole)
         }
-        What::Moved { from, to, new, .. } => {
+        ChangeKind::Moved { from, to, new, .. } => {
             let more = format!(": was {}, is now {}{}", kind(from), kind(to), facts(&change.entry, new, is_secret));
             write_signed(out, "", '~', &name, &more)?;
             if is_whole { Ok(()) } else { write_bodies(out, None, Some(new), is_secret) }
         }
-        What::Changed { old, new, fields } => {
+        ChangeKind::Changed { old, new, fields } => {
             if let [FieldChange { path, old: Some(old), new: Some(new) }] = fields.as_slice()
                 && path.is_root()
             {
@@ -203,7 +203,7 @@ fn write_parts(out: &mut impl Write, sign: char, node: &Node<'_>, is_whole: bool
 }
 
 fn ssh_key_of(user: &str, key: &str) -> String {
-    let key = ssh_key::described(key).unwrap_or_else(|| paint::quoted(key));
+    let key = ssh_key::described(key).unwrap_or_else(|| terminal::quoted(key));
     format!("SSH key for {user}: {key}")
 }
 
@@ -232,13 +232,15 @@ fn write_field_change(
             write_signed(out, INDENT, sign, &ssh_key_of(user, &key), "")
         }
         (Some((sign, text)), _) if change.path.0.len() == 2 => {
-            write_signed(out, INDENT, sign, &format!("{list}: {}", paint::quoted(&text)), "")
+            write_signed(out, INDENT, sign, &format!("{list}: {}", terminal::quoted(&text)), "")
         }
         // Below, as a difference of texts.
         _ if is_body_field(&path) => Ok(()),
         // The hash of a short secret gives it away.
         _ if is_secret && path.contains("verification") => writeln!(out, "{INDENT}{path}: {HIDDEN}"),
-        _ => writeln!(out, "{INDENT}{}", paint::plain(format!("{path}{}", became(&path, change.old, change.new)))),
+        _ => {
+            writeln!(out, "{INDENT}{}", terminal::sanitized(format!("{path}{}", became(&path, change.old, change.new))))
+        }
     }
 }
 
@@ -250,7 +252,7 @@ fn is_body_field(path: &str) -> bool {
 fn became(field: &str, old: Option<&Node<'_>>, new: Option<&Node<'_>>) -> String {
     let (old, new) = (shown_or_unset(field, old), shown_or_unset(field, new));
     if old == new && old != HIDDEN {
-        return format!(": {old}, {UNSHOWN}");
+        return format!(": {old}, {HIDDEN_DIFFERENCE}");
     }
     format!(": {old} → {new}")
 }
@@ -275,7 +277,7 @@ impl Body {
         match &self.content {
             Ok(bytes) if self.is_secret => secret::summary(bytes),
             Ok(bytes) => contents::summary(bytes),
-            Err(BodyError::Remote { url }) => format!("what is at {}", paint::quoted(url)),
+            Err(BodyError::Remote { url }) => format!("what is at {}", terminal::quoted(url)),
             Err(error) => error.to_string(),
         }
     }
@@ -320,7 +322,7 @@ fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> i
     if old.zip(new).is_some_and(|(old, new)| old.spelling == new.spelling) {
         return Ok(());
     }
-    // Of contents that are new and no text, or not to be shown, everything has been said.
+    // New contents that are binary or secret are summarized in the line of the entry.
     let is_shown = |bytes: &Vec<u8>| !either.is_secret && contents::text(bytes).is_some();
     if old.is_none() && either.content.as_ref().is_ok_and(|bytes| !is_shown(bytes)) {
         return Ok(());
@@ -347,8 +349,8 @@ fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> i
         _ => {
             let summary = |body: Option<&Body>| body.map_or_else(|| "(unset)".to_owned(), Body::summary);
             let (old, new) = (summary(old), summary(new));
-            let text = if old == new { format!("{old}, {UNSHOWN}") } else { format!("{old} → {new}") };
-            writeln!(out, "{INDENT}{}", paint::plain(format!("{label}: {text}")))
+            let text = if old == new { format!("{old}, {HIDDEN_DIFFERENCE}") } else { format!("{old} → {new}") };
+            writeln!(out, "{INDENT}{}", terminal::sanitized(format!("{label}: {text}")))
         }
     }
 }

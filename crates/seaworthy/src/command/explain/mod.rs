@@ -1,6 +1,6 @@
-//! `seaworthy explain`.
+//! `seaworthy explain`: which MachineConfig set a value, and which ones it overrode.
 
-mod question;
+mod query;
 mod text;
 
 use std::collections::HashSet;
@@ -10,68 +10,70 @@ use seaworthy_render::provenance::{Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 use seaworthy_render::{Pool, render};
 
-use self::question::{Kind, answer, instead, kind_named};
-use super::{secret, value, workspace};
+use self::query::{MatchKind, entry_kind, find, suggestions};
+use super::{loading, secret, value};
 use crate::cli::{Explain, ReportFormat};
-use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::Set;
-use crate::{output, paint};
+use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
+use crate::manifest::ManifestSet;
+use crate::{output, terminal};
 
-/// Of several things that may have been meant this many are named.
-const MOST_NAMED: usize = 3;
+/// Of several fuzzy matches this many are listed.
+const MAX_LISTED: usize = 3;
 
 pub fn run(options: &Explain) -> Result<u8, Failure> {
-    let texts = workspace::texts(&options.input)?;
-    let set = Set::read(&texts)?;
+    let texts = loading::texts(&options.input)?;
+    let set = ManifestSet::read(&texts)?;
     let wanted: Vec<String> = options.pool.iter().cloned().collect();
     let mut pools = set.pools(&wanted)?;
     if pools.len() > 1 {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        return Err(Failure::unreadable(format!("several pools found; choose one with --pool: {}", names.join(", "))));
+        return Err(Failure::invalid(format!("several pools found; choose one with --pool: {}", names.join(", "))));
     }
     let Some(pool) = pools.pop() else {
         if !set.broken_pools(&wanted).is_empty() {
-            workspace::report(&set.broken_pools(&wanted), &set);
-            return Ok(WRONG);
+            loading::report(&set.broken_pools(&wanted), &set);
+            return Ok(EXIT_FAILED);
         }
-        return Err(Failure::unreadable(why_nothing(&set)));
+        return Err(Failure::invalid(no_pool_reason(&set)));
     };
-    let prepared = workspace::resolved(&set, std::slice::from_ref(&pool), &options.remote)?;
-    let context = workspace::context(&set, false);
+    let prepared = loading::resolved(&set, std::slice::from_ref(&pool), &options.remote)?;
+    let context = loading::context(&set, false);
     let rendered = match render(&pool, &prepared, &context) {
         Ok(rendered) => rendered,
         Err(findings) => {
-            workspace::report(&findings, &set);
-            return Ok(WRONG);
+            loading::report(&findings, &set);
+            return Ok(EXIT_FAILED);
         }
     };
     let all = rendered.provenance();
-    let (entries, kind): (Vec<&Entry<'_>>, Kind) = match &options.what {
-        None => (all.iter().collect(), Kind::Many),
+    let (entries, kind): (Vec<&Entry<'_>>, MatchKind) = match &options.what {
+        None => (all.iter().collect(), MatchKind::Group),
         Some(what) => {
             let place = format!("{} (pool {})", rendered.name, pool.name);
-            let found = answer(&all, what).ok_or_else(|| {
+            let found = find(&all, what).ok_or_else(|| {
                 let elsewhere = of_other_pools(&set, &pool, what);
-                Failure::unreadable(elsewhere.unwrap_or_else(|| not_found(&all, what, &place)))
+                Failure::invalid(elsewhere.unwrap_or_else(|| not_found(&all, what, &place)))
             })?;
-            if found.kind == Kind::Nearly {
-                paint::note(&format!("{what:?} not found; showing {}", subjects(&found.entries)));
+            if found.kind == MatchKind::Fuzzy {
+                terminal::note(&format!("{what:?} not found; showing {}", subjects(&found.entries)));
             }
             (found.entries, found.kind)
         }
     };
-    // Of all, since the mode of a file may tell, and somebody else be asked for.
+    // Of all entries: the mode that makes a file secret may not be among those that were asked for.
     let secrets = secret::among(&all);
     match (options.output, kind) {
         (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries, &secrets)?,
-        (ReportFormat::Text, Kind::Many) => text::print_table(&entries, &secrets)?,
-        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries, &secrets, set.lacks_images())?,
+        (ReportFormat::Text, MatchKind::Group) => text::print_table(&entries, &secrets)?,
+        (ReportFormat::Text, MatchKind::Named | MatchKind::Fuzzy) => {
+            text::print_full(&entries, &secrets, set.lacks_images())?
+        }
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 /// Why there is nothing to explain.
-fn why_nothing(set: &Set<'_>) -> String {
+fn no_pool_reason(set: &ManifestSet<'_>) -> String {
     let objects = &set.machine_configs;
     match objects.first() {
         Some(first) if set.has_only_results() => format!(
@@ -87,14 +89,14 @@ fn why_nothing(set: &Set<'_>) -> String {
 fn subjects(entries: &[&Entry<'_>]) -> String {
     let mut names: Vec<String> = entries.iter().map(|entry| entry.subject.to_string()).collect();
     names.dedup();
-    let more = names.len().saturating_sub(MOST_NAMED);
-    names.truncate(MOST_NAMED);
+    let more = names.len().saturating_sub(MAX_LISTED);
+    names.truncate(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
 }
 
-/// Says where the MachineConfig is that the question names, if it is in the input and not in the pool.
-fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
+/// Why a MachineConfig that is in the input is not part of the pool.
+fn of_other_pools(set: &ManifestSet<'_>, pool: &Pool, what: &str) -> Option<String> {
     let named = set.machine_configs.iter().find(|machine_config| machine_config.name() == what)?;
     if named.is_rendered() {
         return Some(format!("MachineConfig {what} is rendered, and pools do not select rendered MachineConfigs"));
@@ -116,7 +118,7 @@ fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
     Some(format!("pool {} does not select MachineConfig {what}; {hint}", pool.name))
 }
 
-/// Says that something is not there, and what is.
+/// The message for a query without a match, with what there is instead.
 fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
     if what.trim().is_empty() {
         return "the argument is empty; omit it to show everything".to_owned();
@@ -126,17 +128,17 @@ fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
     if is_manifest && std::path::Path::new(what).is_file() {
         return format!("{what:?} is a file, not part of {place}; pass each file with its own -f, or pass the folder");
     }
-    if let Some(kind) = kind_named(what) {
+    if let Some(kind) = entry_kind(what) {
         return format!("no {kind} in {place}");
     }
-    let instead = instead(all, what);
-    let hint = instead.meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    let suggestions = suggestions(all, what);
+    let hint = suggestions.meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
     let mut message = format!("{what:?} not found in {place}{hint}");
-    if !instead.nearest.is_empty() {
+    if !suggestions.nearest.is_empty() {
         message.push_str("\navailable there:");
-        instead.nearest.iter().for_each(|subject| message.push_str(&format!("\n  {subject}")));
-        if instead.more > 0 {
-            message.push_str(&format!("\n  … and {} more; omit {what:?} to show all", instead.more));
+        suggestions.nearest.iter().for_each(|subject| message.push_str(&format!("\n  {subject}")));
+        if suggestions.more > 0 {
+            message.push_str(&format!("\n  … and {} more; omit {what:?} to show all", suggestions.more));
         }
     }
     message

@@ -1,4 +1,4 @@
-//! Histories for people: all of them as a table, or some in full.
+//! Provenance as text: a table of all values, or some values in full.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -9,15 +9,15 @@ use seaworthy_ignition::{data_url, gzip};
 use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 
-use super::super::contents::{self, LARGEST, counted};
+use super::super::contents::{self, MAX_UNPACKED_BYTES, counted};
 use super::super::secret;
 use super::super::value::{HIDDEN, is_secret, shown, shown_or_unset};
 use crate::failure::Failure;
 use crate::table::Table;
-use crate::{output, paint};
+use crate::{output, terminal};
 
 /// How many characters of a value a table shows.
-const WIDEST: usize = 36;
+const MAX_CELL_CHARS: usize = 36;
 
 const INDENT: &str = "      ";
 
@@ -36,9 +36,9 @@ pub fn print_table(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>) -> Resul
             overrode.join(", "),
         ]);
     }
-    let mut out = output::painted();
+    let mut out = output::colored();
     for line in table.lines() {
-        writeln!(out, "{}", paint::plain(line))?;
+        writeln!(out, "{}", terminal::sanitized(line))?;
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ pub fn print_table(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>) -> Resul
 fn set_by(entry: &Entry<'_>) -> String {
     let name = match (&entry.set_by, &entry.default) {
         (Some(place), _) => place.name.clone(),
-        // Whoever says nothing in an old version overrides others without knowing.
+        // In old spec versions an unset field has a default, which overrides others.
         (None, Some(DefaultValue { entry: Some(place), .. })) if !entry.overrode.is_empty() => {
             format!("(default of {})", place.name)
         }
@@ -69,31 +69,30 @@ fn short(entry: &Entry<'_>, bodies: &Bodies<'_>) -> String {
             text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).map(str::to_owned).unwrap_or(text)
         }
     };
-    match text.char_indices().nth(WIDEST) {
+    match text.char_indices().nth(MAX_CELL_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-/// Every value with everything that is known about it. `lacks_images` is whether nothing in the input says which images a
-/// pool has that chooses none.
+/// Every value in full. `lacks_images` is whether the input has nothing that sets the images of pools that choose none.
 pub fn print_full(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>, lacks_images: bool) -> Result<(), Failure> {
-    let mut out = output::painted();
+    let mut out = output::colored();
     let bold = Style::new().bold();
     let mut last = None;
-    // What was fetched is told once for each thing, not for each of its fields.
-    let mut told: Vec<&Embedded> = Vec::new();
+    // Fetched content is printed once for each entry, not for each of its fields.
+    let mut printed: Vec<&Embedded> = Vec::new();
     let bodies = Bodies::of(entries, secrets);
     for entry in entries {
         if last != Some(&entry.subject) {
             if last.is_some() {
                 writeln!(out)?;
             }
-            writeln!(out, "{bold}{}{bold:#}", paint::plain(&entry.subject))?;
+            writeln!(out, "{bold}{}{bold:#}", terminal::sanitized(&entry.subject))?;
             last = Some(&entry.subject);
-            told.clear();
+            printed.clear();
         }
-        write_entry(&mut out, entry, &bodies, &mut told)?;
+        write_entry(&mut out, entry, &bodies, &mut printed)?;
         write_ignored(&mut out, entry, lacks_images)?;
     }
     Ok(())
@@ -103,23 +102,23 @@ fn write_entry<'r>(
     out: &mut impl Write,
     entry: &Entry<'r>,
     bodies: &Bodies<'_>,
-    told: &mut Vec<&'r Embedded>,
+    printed: &mut Vec<&'r Embedded>,
 ) -> io::Result<()> {
     let field = if entry.field.is_empty() { "value" } else { &entry.field };
-    writeln!(out, "  {}", paint::plain(format!("{field}: {}", summary(entry, bodies))))?;
+    writeln!(out, "  {}", terminal::sanitized(format!("{field}: {}", summary(entry, bodies))))?;
     if let Some(place) = &entry.set_by {
-        writeln!(out, "    set by {}", paint::plain(place))?;
+        writeln!(out, "    set by {}", terminal::sanitized(place))?;
     }
     if let Some(default) = &entry.default {
         let entry = default.entry.as_ref().map(|place| format!(" for {place}")).unwrap_or_default();
-        writeln!(out, "    not set; default{}: {}", paint::plain(entry), default.reason)?;
+        writeln!(out, "    not set; default{}: {}", terminal::sanitized(entry), default.reason)?;
     }
-    if let Some(fetched) = entry.fetched.filter(|fetched| !told.contains(fetched)) {
+    if let Some(fetched) = entry.fetched.filter(|fetched| !printed.contains(fetched)) {
         write_fetched(out, fetched, bodies.secrets.contains(&entry.subject))?;
-        told.push(fetched);
+        printed.push(fetched);
     }
     for place in &entry.also {
-        writeln!(out, "    same value in {}", paint::plain(place))?;
+        writeln!(out, "    same value in {}", terminal::sanitized(place))?;
     }
     if entry.overrode.is_empty() {
         return match bytes_behind(&entry.field, &entry.value, bodies.is_packed(entry)) {
@@ -140,7 +139,7 @@ fn write_entry<'r>(
 fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) -> io::Result<()> {
     for lost in &entry.ignored {
         let line = format!("    {} names {}", lost.place, shown_or_unset(&entry.field, lost.value.as_ref()));
-        writeln!(out, "{}", paint::plain(line))?;
+        writeln!(out, "{}", terminal::sanitized(line))?;
         writeln!(out, "{INDENT}ignored, because it is generated: the ControllerConfig sets the platform's images")?;
     }
     let is_image = |name: &String| matches!(name.as_str(), "osImageURL" | "baseOSExtensionsContainerImage");
@@ -155,7 +154,7 @@ fn write_fetched(out: &mut impl Write, fetched: &Embedded, is_secret: bool) -> i
     if !is_secret {
         line.push_str(&format!(", {}", fetched.digest));
     }
-    writeln!(out, "    {}", paint::plain(line))
+    writeln!(out, "    {}", terminal::sanitized(line))
 }
 
 fn write_lost(
@@ -165,14 +164,14 @@ fn write_lost(
     newer: Option<(&Node<'_>, bool)>,
     is_secret: bool,
 ) -> io::Result<()> {
-    let place = paint::plain(&lost.place);
+    let place = terminal::sanitized(&lost.place);
     let Some(old) = &lost.value else {
         let whole = if entry.field == "path" { "replaces" } else { "overrides the default of" };
         return writeln!(out, "    {whole} {place}");
     };
     writeln!(out, "    overrides {place}")?;
     if let Some(fetched) = lost.fetched.filter(|_| is_reference(lost)) {
-        // What stood in its place is not part of the result, and nobody keeps it.
+        // The content that was fetched for it is not part of the result, and is not kept.
         return write_fetched(out, fetched, is_secret);
     }
     let Some((new, is_packed)) = newer else { return Ok(()) };
@@ -238,7 +237,7 @@ impl<'e> Bodies<'e> {
     }
 }
 
-/// Whether a body is packed by its looks: a value that lost stands without the field that says so.
+/// Whether a body looks compressed: an overridden value comes without its `compression` field.
 fn looks_packed(node: &Node<'_>) -> bool {
     node.as_str().and_then(|text| data_url::decode(text).ok()).is_some_and(|bytes| bytes.starts_with(&[0x1f, 0x8b]))
 }
@@ -251,5 +250,5 @@ fn bytes_behind(field: &str, node: &Node<'_>, is_packed: bool) -> Option<Vec<u8>
         return text.contains('\n').then(|| text.as_bytes().to_vec());
     }
     let bytes = data_url::decode(text).ok()?.into_owned();
-    if is_packed { Some(gzip::unpack(&bytes, LARGEST).unwrap_or(bytes)) } else { Some(bytes) }
+    if is_packed { Some(gzip::unpack(&bytes, MAX_UNPACKED_BYTES).unwrap_or(bytes)) } else { Some(bytes) }
 }

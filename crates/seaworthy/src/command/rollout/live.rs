@@ -1,4 +1,4 @@
-//! `seaworthy rollout status|pause|resume|undo|history`: a pool of a cluster.
+//! `seaworthy rollout status|pause|resume|undo|history`: the roll-out of a pool in a cluster.
 
 use std::io::{IsTerminal as _, Write};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_ignition::Severity;
 use seaworthy_machineconfig::cluster::Client;
+use seaworthy_machineconfig::cluster_state::ClusterState;
 use seaworthy_machineconfig::context::build;
 use seaworthy_machineconfig::pending::pending;
 use seaworthy_machineconfig::pools::patch;
-use seaworthy_machineconfig::preview::{Outlook, Problem, Strays, outlook, strays};
-use seaworthy_machineconfig::world::World;
+use seaworthy_machineconfig::preview::{Outlook, PreviewProblem, UnassignedNodes, outlook, unassigned_nodes};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
@@ -26,22 +26,21 @@ use super::super::outlook::{
     write_without_pool,
 };
 use crate::cli::{PoolOf, PoolsOf, ReportFormat, Rollout};
-use crate::failure::{Failure, OK, WRONG};
+use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::table::Table;
-use crate::{output, paint};
+use crate::{output, terminal};
 
-/// How often a watched pool is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a server that is away is waited for by whoever watches.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How wide the bar is.
-const BAR: usize = 30;
+/// How often `status --watch` reads the cluster.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long `status --watch` retries while the API server is unavailable.
+const UNAVAILABLE_TIMEOUT: Duration = Duration::from_secs(120);
+const BAR_WIDTH: usize = 30;
 
 pub fn run(command: &Rollout) -> Result<u8, Failure> {
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         match command {
-            Rollout::Decide { .. } => Ok(OK),
+            Rollout::Decide { .. } => Ok(EXIT_OK),
             Rollout::Status { of, watch, timeout, output } => status(of, *watch, *timeout, *output).await,
             Rollout::Pause(of) => pause(of, true).await,
             Rollout::Resume(of) => pause(of, false).await,
@@ -54,14 +53,14 @@ pub fn run(command: &Rollout) -> Result<u8, Failure> {
     result
 }
 
-async fn read(of: &PoolOf) -> Result<(Client, World, Arc<MachineConfigPool>), Failure> {
+async fn read(of: &PoolOf) -> Result<(Client, ClusterState, Arc<MachineConfigPool>), Failure> {
     let client = client(&of.cluster).await?;
-    let world = World::read(&client, false).await.map_err(Failure::unreadable)?;
+    let world = ClusterState::read(&client, false).await.map_err(Failure::invalid)?;
     let pool = pool_of(&world, &of.pool)?;
     Ok((client, world, pool))
 }
 
-fn pool_of(world: &World, name: &str) -> Result<Arc<MachineConfigPool>, Failure> {
+fn pool_of(world: &ClusterState, name: &str) -> Result<Arc<MachineConfigPool>, Failure> {
     let known = || world.pools.iter().filter_map(|pool| pool.metadata.name.clone()).collect::<Vec<_>>();
     world.pool(name).cloned().ok_or_else(|| no_pool(name, &known()))
 }
@@ -72,26 +71,26 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
         Ok(ended) => ended,
         Err(_) => {
             let limit = short(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX));
-            paint::note(&format!(
+            terminal::note(&format!(
                 "timed out after {limit}; the roll-out continues, and the reasons for waiting are \
                                   listed above"
             ));
-            Ok(WRONG)
+            Ok(EXIT_FAILED)
         }
     }
 }
 
 async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
     let client = client(&of.cluster).await?;
-    let mut world = World::read(&client, false).await.map_err(Failure::unreadable)?;
+    let mut world = ClusterState::read(&client, false).await.map_err(Failure::invalid)?;
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
     let mut last = String::new();
     loop {
-        let (text, is_done) = standing(&world, of.pool.as_deref(), format)?;
+        let (text, is_done) = status_of(&world, of.pool.as_deref(), format)?;
         if text != last {
-            let mut out = output::painted();
+            let mut out = output::colored();
             if is_live && !last.is_empty() {
-                // Over the lines that were there before.
+                // Overwrites the lines that were printed before.
                 write!(out, "\u{1b}[{}A\u{1b}[J", last.lines().count())?;
             } else if !last.is_empty() && format == ReportFormat::Text {
                 writeln!(out)?;
@@ -101,32 +100,33 @@ async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, F
             last = text;
         }
         if !watch || is_done {
-            return Ok(if is_done { OK } else { WRONG });
+            return Ok(if is_done { EXIT_OK } else { EXIT_FAILED });
         }
         world = read_again(&client).await?;
     }
 }
 
-/// What is said of one pool, or of all; and whether every node runs its pool's target.
-fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result<(String, bool), Failure> {
+/// The status text of one pool, or of all, and whether every node runs its pool's target.
+fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -> Result<(String, bool), Failure> {
     let pools: Vec<Arc<MachineConfigPool>> = match wanted {
         Some(name) => vec![pool_of(world, name)?],
         None if world.pools.is_empty() => {
-            return Err(Failure::unreadable(
+            return Err(Failure::invalid(
                 "the cluster has no MachineConfigPool; a ControllerConfig creates the pools master and worker \
                  (examples/controller-config.yaml); create any other as a MachineConfigPool",
             ));
         }
         None => world.pools.clone(),
     };
-    let mut strays = strays(world);
-    // Nodes without a pool are told of once, behind the last; what is wrong with a pool is told with it.
+    let mut strays = unassigned_nodes(world);
+    // Nodes without a pool are listed once, after the last pool; problems of a pool are listed with it.
     let (without_pool, last) = (std::mem::take(&mut strays.nodes), pools.len() - 1);
     let (mut text, mut values, mut is_all_done) = (Vec::new(), Vec::new(), true);
     for (nth, pool) in pools.iter().enumerate() {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let Some(found) = outlook(world, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
-        let faults: Vec<&Problem> = strays.problems.iter().filter(|problem| is_fault_of(problem, name)).collect();
+        let faults: Vec<&PreviewProblem> =
+            strays.problems.iter().filter(|problem| is_fault_of(problem, name)).collect();
         let pending = pending(world, pool, &build());
         let is_done = is_done(pool, &found) && faults.is_empty() && pending.is_none();
         is_all_done &= is_done;
@@ -140,7 +140,7 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
                 }
                 write_status(&mut text, name, pool, &found, &strays)?;
                 if let Some(pending) = &pending {
-                    let pending = paint::plain(pending);
+                    let pending = terminal::sanitized(pending);
                     writeln!(
                         text,
                         "not rendered yet: {pending}; if this persists, check that the controllers are \
@@ -172,25 +172,25 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
     Ok((String::from_utf8_lossy(&text).into_owned(), is_all_done))
 }
 
-/// Looks again after a moment. A server that is away for a while, as when it is started anew, is waited for.
-async fn read_again(client: &Client) -> Result<World, Failure> {
-    let mut is_told = false;
+/// Reads the cluster again after the poll interval. While the server is unavailable, as during a restart, it is retried.
+async fn read_again(client: &Client) -> Result<ClusterState, Failure> {
+    let mut is_reported = false;
     let begun = tokio::time::Instant::now();
     loop {
-        tokio::time::sleep(LOOK).await;
-        match World::read(client, false).await {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        match ClusterState::read(client, false).await {
             Ok(world) => return Ok(world),
-            Err(error) if begun.elapsed() > PATIENCE => return Err(Failure::unreadable(error)),
-            Err(error) if !is_told => {
-                paint::note(&format!("{error}; retrying for {} min", PATIENCE.as_secs() / 60));
-                is_told = true;
+            Err(error) if begun.elapsed() > UNAVAILABLE_TIMEOUT => return Err(Failure::invalid(error)),
+            Err(error) if !is_reported => {
+                terminal::note(&format!("{error}; retrying for {} min", UNAVAILABLE_TIMEOUT.as_secs() / 60));
+                is_reported = true;
             }
             Err(_) => {}
         }
     }
 }
 
-/// The conditions of a pool that tell of a failure. `Degraded` is among them where it is not the sum of others.
+/// The failed conditions of a pool. `Degraded` is among them only where it is not the sum of others.
 pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
     let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let failed = conditions.filter(|condition| {
@@ -207,7 +207,7 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
 }
 
 /// Whether a pool cannot have the nodes that it is meant for, as it is written.
-fn is_fault_of(problem: &Problem, pool: &str) -> bool {
+fn is_fault_of(problem: &PreviewProblem, pool: &str) -> bool {
     problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|(_, name)| name == pool)
 }
 
@@ -217,19 +217,19 @@ pub fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
     is_everywhere && found.unsettled.is_empty() && failures(pool).is_empty()
 }
 
-/// Writes how far a pool is, how long it will take, and why nodes wait.
+/// Writes a pool's progress, the estimated duration, and why nodes wait.
 pub fn write_status(
     out: &mut impl Write,
     name: &str,
     pool: &MachineConfigPool,
     found: &Outlook,
-    strays: &Strays,
+    strays: &UnassignedNodes,
 ) -> Result<(), Failure> {
     let (done, all) = (found.updated.len(), found.nodes.len());
-    let full = (BAR * done).checked_div(all).unwrap_or(BAR);
+    let full = (BAR_WIDTH * done).checked_div(all).unwrap_or(BAR_WIDTH);
     let percent = (100 * done).checked_div(all).unwrap_or(100);
     let target = found.target.as_deref().unwrap_or("nothing yet");
-    let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
+    let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH - full));
     writeln!(out, "pool {name} to {target}")?;
     let but = match found.unsettled.len() {
         0 => String::new(),
@@ -243,10 +243,10 @@ pub fn write_status(
         writeln!(out, "paused; resume with `seaworthy rollout resume {name}`")?;
     }
     for (type_, message) in failures(pool) {
-        writeln!(out, "{type_}: {}", paint::plain(message))?;
+        writeln!(out, "{type_}: {}", terminal::sanitized(message))?;
     }
     match &found.max_unavailable {
-        Err(error) => writeln!(out, "{}", paint::plain(error))?,
+        Err(error) => writeln!(out, "{}", terminal::sanitized(error))?,
         Ok(max) if found.forecast.seconds > 0 && !found.is_paused => {
             writeln!(out, "budget {max}, {}: about {} left", each(found), short(found.forecast.seconds))?;
             shown::write_remark(out, found)?;
@@ -260,13 +260,13 @@ pub fn write_status(
     }
     write_waiting(out, &found.waiting)?;
     for (node, what) in &found.unsettled {
-        writeln!(out, "not ready: {}: {}", paint::plain(node), paint::plain(what))?;
+        writeln!(out, "not ready: {}: {}", terminal::sanitized(node), terminal::sanitized(what))?;
     }
     // They may be meant for this pool.
     write_without_pool(out, &strays.nodes)?;
     let about = format!("MachineConfigPool {name}:");
     for problem in strays.problems.iter().filter(|problem| problem.message.starts_with(&about)) {
-        writeln!(out, "{}", paint::plain(&problem.message))?;
+        writeln!(out, "{}", terminal::sanitized(&problem.message))?;
     }
     Ok(())
 }
@@ -275,13 +275,13 @@ async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
     let (client, _, pool) = read(of).await?;
     let name = &of.pool;
     if (pool.spec.paused == Some(true)) == paused {
-        paint::note(&format!("pool {name} is {}", if paused { "already paused" } else { "not paused" }));
-        return Ok(OK);
+        terminal::note(&format!("pool {name} is {}", if paused { "already paused" } else { "not paused" }));
+        return Ok(EXIT_OK);
     }
-    patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::unreadable)?;
-    let said = if paused { "paused: no further node updates start until it is resumed" } else { "resumed" };
-    writeln!(output::plain(), "pool {name} {said}")?;
-    Ok(OK)
+    patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::invalid)?;
+    let outcome = if paused { "paused: no further node updates start until it is resumed" } else { "resumed" };
+    writeln!(output::plain(), "pool {name} {outcome}")?;
+    Ok(EXIT_OK)
 }
 
 async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failure> {
@@ -292,20 +292,20 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
     let back = match to {
         Some(to) => all.iter().find(|revision| revision.name == to).ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|revision| revision.name).collect();
-            Failure::unreadable(format!(
+            Failure::invalid(format!(
                 "pool {name} has no rendered MachineConfig {to:?}; it has: {}",
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             ))
         })?,
         None => {
             if let Some(pinned) = pin::name(&pool) {
-                return Err(Failure::unreadable(format!(
+                return Err(Failure::invalid(format!(
                     "pool {name} is already rolled back: it is pinned to {pinned}; go further back with --to (see \
                      `seaworthy rollout history {name}`), or unpin it with --release"
                 )));
             }
             previous(&pool, &all).ok_or_else(|| {
-                Failure::unreadable(format!(
+                Failure::invalid(format!(
                     "nothing to roll back to: pool {name} has no rendered MachineConfig before {}; choose one from \
                      `seaworthy rollout history {name}` with --to",
                     target.unwrap_or("its first")
@@ -313,23 +313,23 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
             })?
         }
     };
-    if back.is_going() {
-        return Err(Failure::unreadable(format!(
+    if back.is_deleting() {
+        return Err(Failure::invalid(format!(
             "rendered MachineConfig {} is being deleted, so pool {name} cannot be rolled back to it; \
              `seaworthy rollout history {name}` lists the others",
             back.name
         )));
     }
     if Some(back.name) == target && pin::name(&pool).is_none_or(|pinned| pinned == back.name) {
-        paint::note(&format!("pool {name} already targets {}", back.name));
-        return Ok(OK);
+        terminal::note(&format!("pool {name} already targets {}", back.name));
+        return Ok(EXIT_OK);
     }
     let current = all.iter().find(|revision| Some(revision.name) == target);
     let made = current.and_then(|current| changes(back.sources.as_ref(), current.sources.as_ref()));
     let mut out = output::plain();
     if !dry_run {
         let pinned = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): back.name}}});
-        patch(&client, name, &pinned).await.map_err(Failure::unreadable)?;
+        patch(&client, name, &pinned).await.map_err(Failure::invalid)?;
     }
     let verb = if dry_run { "would be pinned" } else { "is pinned" };
     writeln!(out, "pool {name} {verb} to {} (current target: {})", back.name, target.unwrap_or("nothing"))?;
@@ -341,38 +341,38 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
     if to.is_none() {
         let passed = all.iter().skip_while(|revision| revision.name != back.name).filter(|it| it.is_unfinished);
         for passed in passed.filter(|it| it.name != back.name && Some(it.name) != target) {
-            paint::note(&format!("skipped {}: not every node ran it; select it with --to", passed.name));
+            terminal::note(&format!("skipped {}: not every node ran it; select it with --to", passed.name));
         }
     }
     if pool.spec.paused == Some(true) {
-        paint::warning(&format!(
+        terminal::warning(&format!(
             "pool {name} is paused: no node is rolled back until `seaworthy rollout resume \
                                  {name}`"
         ));
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 async fn release(of: &PoolOf, dry_run: bool) -> Result<u8, Failure> {
     let (client, _, pool) = read(of).await?;
     let name = &of.pool;
     let Some(pinned) = pin::name(&pool) else {
-        paint::note(&format!("pool {name} is not pinned: it follows its MachineConfigs"));
-        return Ok(OK);
+        terminal::note(&format!("pool {name} is not pinned: it follows its MachineConfigs"));
+        return Ok(EXIT_OK);
     };
     if !dry_run {
         let free = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): null}}});
-        patch(&client, name, &free).await.map_err(Failure::unreadable)?;
+        patch(&client, name, &free).await.map_err(Failure::invalid)?;
     }
     let verb = if dry_run { "would follow" } else { "follows" };
     writeln!(output::plain(), "pool {name} {verb} its MachineConfigs again (it was pinned to {pinned})")?;
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 fn signed(changes: &[SourceChange]) -> String {
-    let said: Vec<String> =
-        changes.iter().map(|change| format!("{}{}", change.what.sign(), paint::plain(&change.name))).collect();
-    said.join(", ")
+    let entries: Vec<String> =
+        changes.iter().map(|change| format!("{}{}", change.what.sign(), terminal::sanitized(&change.name))).collect();
+    entries.join(", ")
 }
 
 async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
@@ -387,7 +387,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
         (false, true) => "last completed",
         (false, false) => "",
     };
-    let state = |revision: &Revision<'_>| match (word(revision.name), revision.is_going()) {
+    let state = |revision: &Revision<'_>| match (word(revision.name), revision.is_deleting()) {
         (word, false) => word.to_owned(),
         ("", true) => "being deleted".to_owned(),
         (word, true) => format!("{word}, being deleted"),
@@ -400,7 +400,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
                     "name": revision.name,
                     "created": revision.created.map(|time| time.to_string()),
                     "targeted": revision.targeted.map(|time| time.to_string()),
-                    "isGoing": revision.is_going(),
+                    "isGoing": revision.is_deleting(),
                     "sources": revision.sources.as_ref().map(|found| found.keys().collect::<Vec<_>>()),
                     "changes": revision.changes,
                     "isTarget": target == Some(revision.name),
@@ -410,11 +410,11 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             .collect();
         // A value always has a JSON form.
         writeln!(output::plain(), "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
-        return Ok(OK);
+        return Ok(EXIT_OK);
     }
     if all.is_empty() {
-        paint::note(&format!("pool {} has no rendered MachineConfig yet", of.pool));
-        return Ok(OK);
+        terminal::note(&format!("pool {} has no rendered MachineConfig yet", of.pool));
+        return Ok(EXIT_OK);
     }
     let now = Timestamp::now();
     let mut table = Table::new(["NAME", "AGE", "CHANGED", "STATE"]);
@@ -429,13 +429,13 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             }
             (None, None) => "not recorded".to_owned(),
         };
-        table.row([paint::plain(revision.name), age, changed, state(revision)]);
+        table.row([terminal::sanitized(revision.name), age, changed, state(revision)]);
     }
     let mut out = output::plain();
     for line in table.lines() {
         writeln!(out, "{line}")?;
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 #[cfg(test)]
@@ -467,10 +467,10 @@ mod tests {
     }
 
     #[test]
-    fn status_of_all_pools_tells_what_is_wrong_with_each_and_of_stray_nodes_once() {
+    fn status_of_all_pools_lists_problems_with_their_pool_and_nodes_without_pool_once() {
         let near = json!({"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]});
         let stray = serde_json::from_value(json!({"metadata": {"name": "w9"}})).unwrap();
-        let mut world = World {
+        let mut world = ClusterState {
             pools: vec![
                 pool("edge", near, &[]),
                 pool("master", label("master"), &[]),
@@ -478,56 +478,57 @@ mod tests {
             ],
             nodes: vec![Arc::new(stray)],
             machine_configs: rendered(&["edge", "master", "worker"]),
-            ..World::default()
+            ..ClusterState::default()
         };
-        let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
+        let (text, is_done) = status_of(&world, None, ReportFormat::Text).unwrap();
         let of_pools: Vec<&str> = text.split("\n\n").collect();
         let [edge, master, worker] = of_pools.as_slice() else { panic!("{text}") };
         assert!(edge.contains("MachineConfigPool edge: spec.nodeSelector") && edge.contains("Near"), "{text}");
         assert!(!master.contains("MachineConfigPool edge") && !worker.contains("MachineConfigPool edge"), "{text}");
         assert!(worker.contains("w9") && text.matches("w9").count() == 1, "{text}");
         assert!(!is_done, "a pool that cannot have nodes has failed");
-        assert_eq!(standing(&world, Some("edge"), ReportFormat::Text).unwrap().1, is_done);
-        assert!(standing(&world, Some("worker"), ReportFormat::Text).unwrap().1);
-        let (text, _) = standing(&world, None, ReportFormat::Json).unwrap();
-        let told: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(told.as_array().unwrap().len(), 3);
-        assert_eq!(told[2]["withoutPool"][0]["node"], "w9");
-        assert_eq!((&told[0]["done"], &told[2]["done"]), (&json!(false), &json!(true)));
-        assert!(told[0]["problems"][0].to_string().contains("Near"), "{text}");
+        assert_eq!(status_of(&world, Some("edge"), ReportFormat::Text).unwrap().1, is_done);
+        assert!(status_of(&world, Some("worker"), ReportFormat::Text).unwrap().1);
+        let (text, _) = status_of(&world, None, ReportFormat::Json).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json.as_array().unwrap().len(), 3);
+        assert_eq!(json[2]["withoutPool"][0]["node"], "w9");
+        assert_eq!((&json[0]["done"], &json[2]["done"]), (&json!(false), &json!(true)));
+        assert!(json[0]["problems"][0].to_string().contains("Near"), "{text}");
 
         world.pools.remove(0);
-        assert!(standing(&world, None, ReportFormat::Text).unwrap().1);
+        assert!(status_of(&world, None, ReportFormat::Text).unwrap().1);
         world.pools.clear();
-        assert!(standing(&world, None, ReportFormat::Text).is_err());
+        assert!(status_of(&world, None, ReportFormat::Text).is_err());
     }
 
     #[test]
-    fn pool_whose_target_is_not_there_yet_is_not_done_and_says_so() {
-        let mut world = World { pools: vec![pool("worker", label("worker"), &[])], ..World::default() };
-        let (text, is_done) = standing(&world, Some("worker"), ReportFormat::Text).unwrap();
+    fn pool_whose_target_is_not_rendered_yet_is_not_done() {
+        let mut world = ClusterState { pools: vec![pool("worker", label("worker"), &[])], ..ClusterState::default() };
+        let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
         assert!(text.contains("\nnot rendered yet: MachineConfig rendered-worker-1 is missing") && !is_done, "{text}");
         world.machine_configs = rendered(&["worker"]);
-        let (text, is_done) = standing(&world, Some("worker"), ReportFormat::Text).unwrap();
+        let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
         assert!(!text.contains("not rendered") && is_done, "{text}");
     }
 
     #[test]
-    fn pool_that_says_that_it_is_degraded_and_nothing_else_has_failed() {
+    fn degraded_condition_counts_as_a_failure_where_it_is_the_only_one() {
         let failures = |degraded: &[&str]| {
             let failed = failures(&pool("worker", label("worker"), degraded));
             failed.into_iter().map(|(type_, _)| type_).collect::<Vec<_>>()
         };
         assert_eq!(failures(&[]), [""; 0]);
         assert_eq!(failures(&["Degraded"]), ["Degraded"]);
-        assert_eq!(failures(&["Degraded", "RenderDegraded"]), ["RenderDegraded"], "the sum is not told twice");
+        assert_eq!(failures(&["Degraded", "RenderDegraded"]), ["RenderDegraded"], "the sum is not listed twice");
         assert_eq!(failures(&["Degraded", "NodeDegraded", "RenderDegraded"]), ["NodeDegraded", "RenderDegraded"]);
-        let world = World { pools: vec![pool("worker", label("worker"), &["Degraded"])], ..World::default() };
-        let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
+        let world =
+            ClusterState { pools: vec![pool("worker", label("worker"), &["Degraded"])], ..ClusterState::default() };
+        let (text, is_done) = status_of(&world, None, ReportFormat::Text).unwrap();
         assert!(text.contains("\nDegraded: why Degraded\n") && !is_done, "{text}");
-        let (text, _) = standing(&world, Some("worker"), ReportFormat::Json).unwrap();
-        let told: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(told["failures"], json!([{"condition": "Degraded", "message": "why Degraded"}]));
-        assert_eq!(told["done"], false);
+        let (text, _) = status_of(&world, Some("worker"), ReportFormat::Json).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["failures"], json!([{"condition": "Degraded", "message": "why Degraded"}]));
+        assert_eq!(json["done"], false);
     }
 }

@@ -1,4 +1,4 @@
-//! `seaworthy rollout`: `decide` here, what needs a cluster in `live`.
+//! `seaworthy rollout`: `decide` works on manifests and is here; what needs a cluster is in `live`.
 
 pub mod live;
 
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_ignition::spelling;
-use seaworthy_plan::fleet::membership::Pools;
+use seaworthy_plan::fleet::membership::PoolSelectors;
 use seaworthy_plan::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView, control_plane_topology};
 use seaworthy_plan::rollout::budget::remark;
 use seaworthy_plan::rollout::waiting::Waiting;
@@ -16,13 +16,13 @@ use seaworthy_plan::rollout::{self, PoolSnapshot, Verdicts};
 use seaworthy_plan::status::pool_status;
 use serde_json::json;
 
+use super::loading;
 use super::outlook::waiting_json;
-use super::workspace;
 use crate::cli::{Input, ReportFormat, Rollout};
-use crate::failure::{Failure, OK};
-use crate::manifest::Fleet;
+use crate::failure::{EXIT_OK, Failure};
+use crate::manifest::FleetObjects;
 use crate::table::Table;
-use crate::{output, paint};
+use crate::{output, terminal};
 
 pub fn run(command: &Rollout) -> Result<u8, Failure> {
     match command {
@@ -32,15 +32,15 @@ pub fn run(command: &Rollout) -> Result<u8, Failure> {
 }
 
 fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u8, Failure> {
-    let texts = workspace::texts(input)?;
-    let fleet = Fleet::read(&texts)?;
+    let texts = loading::texts(input)?;
+    let fleet = FleetObjects::read(&texts)?;
     let pool = PoolView::of(chosen_pool(&fleet, wanted)?);
-    let pools = Pools::new(fleet.pools.values().map(PoolView::of));
-    if let Some((name, error)) = pools.broken.first() {
-        return Err(Failure::unreadable(format!("MachineConfigPool {name}: spec.nodeSelector: {error}")));
+    let pools = PoolSelectors::new(fleet.pools.values().map(PoolView::of));
+    if let Some((name, error)) = pools.invalid.first() {
+        return Err(Failure::invalid(format!("MachineConfigPool {name}: spec.nodeSelector: {error}")));
     }
     for name in &pools.selecting_all {
-        paint::warning(&format!(
+        terminal::warning(&format!(
             "MachineConfigPool {name}: spec.nodeSelector has no labels, which would select every node, so it selects \
              none; add a label"
         ));
@@ -70,22 +70,22 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
         ReportFormat::Json => print_json(pool, &decision, status.as_ref())?,
         ReportFormat::Text => print_text(pool, &decision, nodes.len())?,
     }
-    Ok(OK)
+    Ok(EXIT_OK)
 }
 
 /// The pool that was asked for, or the only one.
-fn chosen_pool<'f>(fleet: &'f Fleet, wanted: Option<&str>) -> Result<&'f MachineConfigPool, Failure> {
+fn chosen_pool<'f>(fleet: &'f FleetObjects, wanted: Option<&str>) -> Result<&'f MachineConfigPool, Failure> {
     let known = || fleet.pools.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let mut pools = fleet.pools.values();
     match (wanted, pools.next(), pools.next()) {
-        (_, None, _) => Err(Failure::unreadable("no MachineConfigPool in the input; pass the pool to decide about")),
+        (_, None, _) => Err(Failure::invalid("no MachineConfigPool in the input; pass the pool to decide about")),
         (Some(name), ..) => fleet.pools.get(name).ok_or_else(|| {
             let near = spelling::nearest(name, fleet.pools.keys().map(String::as_str));
             let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-            Failure::unreadable(format!("pool {name:?} not found in the input; available pools: {}{hint}", known()))
+            Failure::invalid(format!("pool {name:?} not found in the input; available pools: {}{hint}", known()))
         }),
         (None, Some(_), Some(_)) => {
-            Err(Failure::unreadable(format!("several pools in the input ({}); choose one with --pool", known())))
+            Err(Failure::invalid(format!("several pools in the input ({}); choose one with --pool", known())))
         }
         (None, Some(pool), None) => Ok(pool),
     }
@@ -111,18 +111,18 @@ fn print_json(
     if let Err(error) = &decision.max_unavailable {
         json["error"] = error.to_string().into();
     }
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
 fn print_text(pool: PoolView<'_>, decision: &Verdicts<'_>, nodes: usize) -> Result<(), Failure> {
-    let mut out = output::painted();
+    let mut out = output::colored();
     let target = pool.target().map_or("no configuration yet", |target| target.config);
     writeln!(
         out,
         "pool {}, {target}: {} of {} updated, {} unavailable, {}",
-        paint::plain(pool.name),
+        terminal::sanitized(pool.name),
         decision.updated.len(),
         if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") },
         decision.unavailable.len(),
@@ -132,17 +132,17 @@ fn print_text(pool: PoolView<'_>, decision: &Verdicts<'_>, nodes: usize) -> Resu
         }
     )?;
     if let Err(error) = &decision.max_unavailable {
-        paint::error(&error.to_string());
+        terminal::error(&error.to_string());
     }
     let mut table = Table::new(["NODE", "NEXT", "WHY"]);
     for node in &decision.chosen {
-        table.row([paint::plain(node), "moves".to_owned(), format!("to {}", paint::plain(target))]);
+        table.row([terminal::sanitized(node), "moves".to_owned(), format!("to {}", terminal::sanitized(target))]);
     }
     for Waiting { node, reason } in &decision.waiting {
-        table.row([paint::plain(node), "waits".to_owned(), paint::plain(reason)]);
+        table.row([terminal::sanitized(node), "waits".to_owned(), terminal::sanitized(reason)]);
     }
     if let Some(remark) = remark(pool.name, pool.max_unavailable(), nodes) {
-        writeln!(out, "{}", paint::plain(remark))?;
+        writeln!(out, "{}", terminal::sanitized(remark))?;
     }
     if decision.chosen.is_empty() && decision.waiting.is_empty() {
         writeln!(out, "nothing to do")?;

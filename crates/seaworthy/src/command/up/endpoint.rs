@@ -1,81 +1,84 @@
-//! The Ignition endpoint of `seaworthy up`: its certificate, and the token that new machines show.
+//! Ignition endpoint of `seaworthy up`: its certificate, and the bootstrap token of new machines.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use seaworthy_apiserver::{Pki, Server};
-use seaworthy_fleet::Stubs;
-use seaworthy_listen::{Door, reach, tls};
+use seaworthy_fleet::StubSource;
+use seaworthy_listen::{Listener, addresses, tls};
 use seaworthy_machineconfig::cluster::Client;
 use seaworthy_machineconfig::objects;
 use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
-use seaworthy_serve::certificates::Files;
-use seaworthy_serve::cluster::{Cluster, Settings};
-use seaworthy_serve::rate::Rates;
+use seaworthy_serve::access::{Credentials, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
+use seaworthy_serve::certificates::CertificateFiles;
+use seaworthy_serve::cluster_source::{ClusterOptions, ClusterSource};
+use seaworthy_serve::rate_limits::RateLimits;
 use seaworthy_serve::stub::{self, Stub};
-use seaworthy_serve::{Access, Certificates, Listening, Shelf, Token};
+use seaworthy_serve::{Access, AnswerStore, Certificates, EndpointServer, Token};
 use serde_json::json;
 
 use super::super::apiserver::write_private;
 use crate::failure::Failure;
 
 /// The folder with the token and the authority, in the data folder.
-pub const TOKENS: &str = "bootstrap-token";
+pub const TOKEN_FOLDER: &str = "bootstrap-token";
 
 /// The endpoint, before it serves.
 pub struct Endpoint {
-    listening: Listening,
-    cluster: Arc<Cluster>,
-    shelf: Arc<Shelf>,
+    server: EndpointServer,
+    cluster: Arc<ClusterSource>,
+    answers: Arc<AnswerStore>,
     authority: String,
     token: String,
 }
 
 impl Endpoint {
-    /// Prepares what machines show and are shown at a door that is open.
+    /// Prepares certificate and token for a listener that is bound already.
     pub fn prepare(
         server: &Server,
         pki: &Pki,
         data: &Path,
-        door: Door,
+        listener: Listener,
         apiserver: SocketAddr,
     ) -> Result<Endpoint, Failure> {
-        let (now, addresses) = (server.world().now(), reach::addresses(door.address()));
-        let serving = pki.serving(&addresses, &["localhost"], now).map_err(Failure::unreadable)?;
-        let files =
-            Files { certificate: data.join("pki/ignition.crt"), key: data.join("pki/ignition.key"), clients: None };
+        let (now, addresses) = (server.clock().now(), addresses::reachable(listener.address()));
+        let serving = pki.serving(&addresses, &["localhost"], now).map_err(Failure::invalid)?;
+        let files = CertificateFiles {
+            certificate: data.join("pki/ignition.crt"),
+            key: data.join("pki/ignition.key"),
+            client_ca: None,
+        };
         write_private(&files.certificate, &serving.certificate)?;
         write_private(&files.key, &serving.key)?;
-        let certificates = Arc::new(Certificates::load(files, tls::VERSIONS).map_err(Failure::unreadable)?);
+        let certificates = Arc::new(Certificates::load(files, tls::DEFAULT_VERSIONS).map_err(Failure::invalid)?);
 
-        let folder = data.join(TOKENS);
+        let folder = data.join(TOKEN_FOLDER);
         // The data folder is its owner's alone, and so is what is in it.
         std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::unreadable(format!("cannot create {}: {error}", folder.display())))?;
+            .map_err(|error| Failure::invalid(format!("cannot create {}: {error}", folder.display())))?;
         let token = token(server, &folder.join("token"))?;
         write_private(&folder.join("ca.crt"), pki.authority())?;
-        let settings = Settings {
-            apiserver_url: format!("https://{}", reach::advertised(apiserver)),
+        let options = ClusterOptions {
+            apiserver_url: format!("https://{}", addresses::advertised(apiserver)),
             token_folder: folder,
             namespace: NAMESPACE.to_owned(),
         };
-        let cluster = Cluster::new(settings);
-        let shelf = Arc::new(Shelf::default());
-        let keys = Keys { tokens: Tokens::default(), secrets: Some(cluster.secrets()) };
+        let cluster = ClusterSource::new(options);
+        let answers = Arc::new(AnswerStore::default());
+        let credentials = Credentials { tokens: Tokens::default(), secrets: Some(cluster.secrets()) };
         let endpoint = seaworthy_serve::Endpoint {
-            shelf: Arc::clone(&shelf),
-            access: Access::Asked(keys),
-            rates: Rates::default(),
+            answers: Arc::clone(&answers),
+            access: Access::Restricted(credentials),
+            rate_limits: RateLimits::default(),
             metrics: Arc::default(),
         };
-        let listening = Listening::through(Arc::new(endpoint), certificates, door);
-        Ok(Endpoint { listening, cluster, shelf, authority: pki.authority().to_owned(), token })
+        let server = EndpointServer::with_listener(Arc::new(endpoint), certificates, listener);
+        Ok(Endpoint { server, cluster, answers, authority: pki.authority().to_owned(), token })
     }
 
-    /// What new machines are given to find their configuration.
-    pub fn stubs(&self) -> Stubs {
+    /// The stub of new machines, for each pool.
+    pub fn stubs(&self) -> StubSource {
         let (mut address, authority) = (self.address(), self.authority.clone());
         if address.ip().is_unspecified() {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -84,23 +87,23 @@ impl Endpoint {
         Arc::new(move |pool: &str| {
             let (authority, token) = (Some(authority.as_bytes()), token.as_ref());
             let stub = Stub { server: &server, pool, authority, token, version: stub::VERSION };
-            // A pool without a proper name has no machines; one that asks all the same is told that its stub leads nowhere.
+            // A pool with an invalid name has no machines; an empty stub fails with an error on the machine.
             stub.config().unwrap_or_default()
         })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listening.address()
+        self.server.address()
     }
 
     /// Serves until `stop` is done.
     ///
     /// # Errors
     ///
-    /// If machines would get nothing, or what is no longer true.
+    /// If the endpoint cannot serve, or could serve stale configurations only.
     pub async fn serve(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Failure> {
-        let failed = |why: &str| Failure::wrong(format!("the Ignition endpoint cannot serve new machines: {why}"));
+        let failed = |why: &str| Failure::failed(format!("the Ignition endpoint cannot serve new machines: {why}"));
         let mut stop = std::pin::pin!(stop);
         let secret = secret(&self.token);
         tokio::select! {
@@ -110,8 +113,8 @@ impl Endpoint {
             () = &mut stop => return Ok(()),
         }
         tokio::select! {
-            () = self.listening.serve(stop) => Ok(()),
-            () = self.cluster.run(client, self.shelf) => Err(failed("the watches on the cluster have stopped; see \
+            () = self.server.serve(stop) => Ok(()),
+            () = self.cluster.run(client, self.answers) => Err(failed("the watches on the cluster have stopped; see \
                                                                      the log")),
         }
     }
@@ -126,8 +129,8 @@ fn token(server: &Server, path: &Path) -> Result<String, Failure> {
         return Ok(text.trim().to_owned());
     }
     let mut bytes = [0; 22];
-    server.world().entropy(&mut bytes);
-    // 36 does not divide 256, which costs less than a bit of what cannot be guessed.
+    server.clock().entropy(&mut bytes);
+    // 36 does not divide 256, which costs less than one bit of entropy.
     let word: String =
         bytes.iter().map(|byte| char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[usize::from(*byte) % 36])).collect();
     let token = format!("{}.{}", &word[..6], &word[6..]);

@@ -1,4 +1,4 @@
-//! The log of `seaworthy up`: a file of the data folder that is kept until the next one, and does not grow for ever.
+//! Log file of `seaworthy up` in the data folder: rotated at each start and at a size limit, with one old file kept.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,19 +8,19 @@ use std::sync::Mutex;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::command::controllers::worth_knowing;
+use crate::command::controllers::log_filter;
 use crate::failure::Failure;
 
-/// A file is not longer; with the one before it is twice that.
-const LONGEST: u64 = 16 << 20;
+/// Size at which the file is rotated; with the old one there is twice that at most.
+const MAX_LOG_BYTES: u64 = 16 << 20;
 
-/// Everything that is logged goes to this file from now on. That of the start before is kept beside it, with the ending `old`.
-pub fn to(path: &Path) -> Result<(), Failure> {
-    let log = Log::begin(path, LONGEST)
-        .map_err(|error| Failure::unreadable(format!("cannot write the log {}: {error}", path.display())))?;
+/// Starts logging to this file. The log of the previous start is kept beside it, with the extension `old`.
+pub fn start(path: &Path) -> Result<(), Failure> {
+    let log = Log::begin(path, MAX_LOG_BYTES)
+        .map_err(|error| Failure::invalid(format!("cannot write the log {}: {error}", path.display())))?;
     // A second logger would be a mistake of this program's; there is none.
     let log = tracing_subscriber::fmt().with_writer(Mutex::new(log)).with_ansi(false).with_target(false);
-    let _ = log.finish().with(worth_knowing()).try_init();
+    let _ = log.finish().with(log_filter()).try_init();
     Ok(())
 }
 
@@ -28,17 +28,17 @@ struct Log {
     path: PathBuf,
     file: File,
     length: u64,
-    longest: u64,
+    max_bytes: u64,
 }
 
 impl Log {
-    fn begin(path: &Path, longest: u64) -> io::Result<Log> {
-        Ok(Log { path: path.to_owned(), file: fresh(path)?, length: 0, longest })
+    fn begin(path: &Path, max_bytes: u64) -> io::Result<Log> {
+        Ok(Log { path: path.to_owned(), file: rotate(path)?, length: 0, max_bytes })
     }
 }
 
-/// An empty file, with the one that was there beside it.
-fn fresh(path: &Path) -> io::Result<File> {
+/// Renames the file to `….log.old`, and creates an empty one.
+fn rotate(path: &Path) -> io::Result<File> {
     match std::fs::rename(path, path.with_extension("log.old")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -49,8 +49,8 @@ fn fresh(path: &Path) -> io::Result<File> {
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // A line is one write.
-        if self.length >= self.longest {
-            self.file = fresh(&self.path)?;
+        if self.length >= self.max_bytes {
+            self.file = rotate(&self.path)?;
             self.length = 0;
         }
         let written = self.file.write(bytes)?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_of_the_start_before_is_kept_and_no_file_grows_beyond_its_length() {
+    fn log_of_the_previous_start_is_kept_and_no_file_grows_beyond_its_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seaworthy.log");
         let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();

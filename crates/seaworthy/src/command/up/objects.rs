@@ -1,4 +1,4 @@
-//! What a new cluster of `seaworthy up` begins with.
+//! Initial objects of a cluster of `seaworthy up`: ControllerConfig, rights, policy.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The role of a simulated node's kubelet.
 const KUBELET: &str = "seaworthy-simulated-kubelet";
 
-/// All of it; what is there already stays as it is.
+/// All objects; existing ones stay as they are.
 pub fn all(authority: &str) -> Vec<Value> {
     let mut all = vec![controller_config(authority), kubelet(), binding()];
     // Daemons have here what they have in every cluster, and no node writes another's.
@@ -44,7 +44,7 @@ fn controller_config(authority: &str) -> Value {
     })
 }
 
-/// What a kubelet needs beside what its node's daemon may do: it makes its Node and says how it stands.
+/// The rights that a kubelet needs beside those of its node's daemon: it creates its Node and writes its status.
 fn kubelet() -> Value {
     let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
     json!({

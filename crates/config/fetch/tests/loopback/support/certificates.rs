@@ -1,4 +1,4 @@
-//! A private authority and what it signs.
+//! A private CA and its certificates.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the tests share: servers, certificates, and a fetcher without clock and name server.
+//! Fixtures: servers, certificates, and a fetcher without clock and DNS server.
 
 pub mod certificates;
 pub mod cloud;
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use seaworthy_fetch::{
-    Environment, FailureKind, FetchError, Fetcher, Obtained, Policy, Request, Resolver, Run, SnapshotKey, Snapshots,
-    Timer,
+    Environment, FailureKind, FetchError, FetchOutcome, FetchRun, Fetcher, Policy, Request, Resolver, SnapshotKey,
+    Snapshots, Timer,
 };
 
 /// A fetcher that may reach all of loopback.
@@ -58,8 +58,8 @@ pub async fn obtain(
     snapshots: &Arc<dyn Snapshots>,
     key: &SnapshotKey,
     request: &Request,
-) -> Obtained {
-    Run::new(fetcher, snapshots.clone()).obtain(&[(*key, request.clone())]).await.remove(0)
+) -> FetchOutcome {
+    FetchRun::new(fetcher, snapshots.clone()).obtain(&[(*key, request.clone())]).await.remove(0)
 }
 
 /// Ends pauses at once, counts them as time passed, and remembers them.
@@ -91,7 +91,7 @@ impl Timer for Pauses {
     }
 }
 
-/// Knows `*.test` as 127.0.0.1, other names as told; counts the questions.
+/// Resolves `*.test` to 127.0.0.1, other names as configured; counts the queries.
 #[derive(Default)]
 pub struct Names {
     pub answers: BTreeMap<String, Vec<Vec<&'static str>>>,

@@ -1,4 +1,4 @@
-//! A proxy that leads every connection to one server, whatever was asked for.
+//! A proxy that forwards every connection to one server, whatever the requested target.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A server that answers exactly as it is told, also wrongly.
+//! A server with scripted responses, also malformed ones.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

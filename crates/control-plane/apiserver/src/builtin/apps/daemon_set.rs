@@ -1,22 +1,23 @@
-//! DaemonSet: a pod on every node that it selects.
+//! DaemonSet: one pod on each matching node.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
 use crate::builtin::apps::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_counts, judge_not_above_all,
-    judge_same_selector, judge_selector, judge_template, wide_cells,
+    fill_template, is_everything, validate_always, validate_count_or_percent, validate_counts, validate_not_above_all,
+    validate_same_selector, validate_selector, validate_template, wide_cells,
 };
 use crate::builtin::core::pod_defaults::fill_condition_times;
 use crate::builtin::rules::pod::not_negative;
-use crate::object::reach::{Reach, fill, map_mut};
+use crate::object::field_access::{FieldAccess, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, TableColumn, isolate_status_from_creation,
+};
 use crate::response::table;
 
-/// The kind.
-pub static DAEMON_SET: Kind = Kind {
+pub static DAEMON_SET: BuiltInKind = BuiltInKind {
     group: "apps",
     plural: "daemonsets",
     singular: "daemonset",
@@ -25,33 +26,33 @@ pub static DAEMON_SET: Kind = Kind {
     categories: &["all"],
     subresources: &[STATUS],
     definition: "io.k8s.api.apps.v1.DaemonSet",
-    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
+    behaviour: KindBehaviour { generation: GenerationPolicy::SpecChanges, ..KindBehaviour::PLAIN },
     defaults,
     prepare,
     validate,
     columns: &[
-        Column::NAME,
-        Column::count("Desired", "How many nodes should have its pod."),
-        Column::count("Current", "How many nodes that should have its pod have it."),
-        Column::count("Ready", "How many of these pods are ready."),
-        Column::count("Up-to-date", "How many nodes have the pod of today's template."),
-        Column::count("Available", "How many pods have been ready long enough."),
-        Column::shown("Node Selector", "Which nodes should have its pod."),
-        Column::AGE,
-        Column::wide("Containers", "The names of the containers."),
-        Column::wide("Images", "The images of the containers."),
-        Column::wide("Selector", "Which pods are its own."),
+        TableColumn::NAME,
+        TableColumn::count("Desired", "How many nodes should have its pod."),
+        TableColumn::count("Current", "How many nodes that should have its pod have it."),
+        TableColumn::count("Ready", "How many of these pods are ready."),
+        TableColumn::count("Up-to-date", "How many nodes have the pod of today's template."),
+        TableColumn::count("Available", "How many pods have been ready long enough."),
+        TableColumn::text("Node Selector", "Which nodes should have its pod."),
+        TableColumn::AGE,
+        TableColumn::wide("Containers", "The names of the containers."),
+        TableColumn::wide("Images", "The images of the containers."),
+        TableColumn::wide("Selector", "Which pods are its own."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// The annotation in which the number of templates so far survives from older versions of the kind.
+/// The annotation with the template generation, kept from older API versions.
 const TEMPLATES: &str = "deprecated.daemonset.template.generation";
 
-/// Counts the templates. What a writer says about the number is not asked.
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
-    keep_parts_apart_from_the_start(object, old, part);
+/// Sets the template generation; the value of the client is ignored.
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
+    isolate_status_from_creation(object, old, part);
     let count = |object: &Object| {
         let annotations = object.metadata().map("annotations");
         let said = annotations.and_then(|all| all.get(TEMPLATES)).and_then(Value::as_str);
@@ -59,7 +60,9 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     };
     let number = match old {
         None => 1,
-        Some(old) if part == Part::Main && old.at("spec.template") != object.at("spec.template") => count(old) + 1,
+        Some(old) if part == ObjectPart::Main && old.at("spec.template") != object.at("spec.template") => {
+            count(old) + 1
+        }
         Some(old) => count(old),
     };
     write_count(object, number);
@@ -98,45 +101,46 @@ fn defaults(object: &mut Object) {
     fill_condition_times(object, &["lastTransitionTime"]);
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part == Part::Status {
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part == ObjectPart::Status {
         let keys = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"];
-        let mut causes = judge_counts(object, &keys);
+        let mut causes = validate_counts(object, &keys);
         let keys = ["observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable"];
-        causes.extend(judge_counts(object, &keys));
-        causes.extend(judge_counts(object, &["collisionCount"]));
+        causes.extend(validate_counts(object, &keys));
+        causes.extend(validate_counts(object, &["collisionCount"]));
         return causes;
     }
     let mut causes = Vec::new();
     let selector = object.at("spec.selector");
-    causes.extend(judge_selector(selector, "spec.selector"));
+    causes.extend(validate_selector(selector, "spec.selector"));
     if is_everything(selector) {
         causes.push(Cause::invalid("spec.selector", &json!({}), "empty selector is invalid for daemonset"));
     }
-    causes.extend(judge_template(object));
-    causes.extend(judge_always(object));
+    causes.extend(validate_template(object));
+    causes.extend(validate_always(object));
     if object.at("spec.template.spec.activeDeadlineSeconds").is_some() {
         let why = "activeDeadlineSeconds in DaemonSet is not Supported";
         causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", why));
     }
     causes.extend(not_negative("spec.minReadySeconds", object.number("spec.minReadySeconds")));
     causes.extend(not_negative("spec.revisionHistoryLimit", object.number("spec.revisionHistoryLimit")));
-    causes.extend(judge_strategy(object));
-    causes.extend(judge_same_selector(object, old));
+    causes.extend(validate_strategy(object));
+    causes.extend(validate_same_selector(object, old));
     causes
 }
 
-fn judge_strategy(object: &Object) -> Vec<Cause> {
+fn validate_strategy(object: &Object) -> Vec<Cause> {
     let strategy = object.at("spec.updateStrategy").unwrap_or(&Value::Null);
     match strategy.text("type") {
         "OnDelete" => Vec::new(),
         "RollingUpdate" => {
             let field = |key: &str| format!("spec.updateStrategy.rollingUpdate.{key}");
             let (down, up) = (strategy.at("rollingUpdate.maxUnavailable"), strategy.at("rollingUpdate.maxSurge"));
-            let mut causes: Vec<Cause> = judge_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
-            causes.extend(judge_count_or_percent(&field("maxSurge"), up));
-            causes.extend(judge_not_above_all(&field("maxUnavailable"), down));
-            causes.extend(judge_not_above_all(&field("maxSurge"), up));
+            let mut causes: Vec<Cause> =
+                validate_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
+            causes.extend(validate_count_or_percent(&field("maxSurge"), up));
+            causes.extend(validate_not_above_all(&field("maxUnavailable"), down));
+            causes.extend(validate_not_above_all(&field("maxSurge"), up));
             let is_none = |value: Option<&Value>| value.is_some_and(|value| *value == 0 || *value == "0%");
             match (is_none(down), is_none(up)) {
                 (true, true) => {
@@ -207,9 +211,9 @@ mod tests {
     fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
         let mut object = filled(spec);
         let spec = object.get_mut("spec").and_then(Value::as_object_mut).unwrap();
-        // What the schema always puts there.
+        // The defaults of the schema.
         spec.entry("template").or_insert_with(|| json!({"spec": {"restartPolicy": "Always", "dnsPolicy": "Default"}}));
-        let causes = validate(&object, None, Part::Main);
+        let causes = validate(&object, None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -220,7 +224,7 @@ mod tests {
         let mut other = template();
         other["metadata"]["labels"]["app"] = "b".into();
         let new = filled(json!({"selector": {"matchLabels": {"app": "b"}}, "template": other}));
-        let causes = validate(&new, Some(&old), Part::Main);
+        let causes = validate(&new, Some(&old), ObjectPart::Main);
         assert_eq!(causes.len(), 1);
         assert_eq!(causes[0].field, "spec.selector");
     }

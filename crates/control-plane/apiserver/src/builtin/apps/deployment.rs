@@ -1,4 +1,4 @@
-//! Deployment: so many pods of one template, replaced step by step. Stored and served; no controller of ours acts on it.
+//! Deployment: replicated pods with rolling updates. Stored and served; no controller of ours acts on it.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
@@ -6,21 +6,20 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 
 use crate::builtin::apps::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_counts, judge_not_above_all,
-    judge_same_selector, judge_selector, judge_template, wide_cells,
+    fill_template, is_everything, validate_always, validate_count_or_percent, validate_counts, validate_not_above_all,
+    validate_same_selector, validate_selector, validate_template, wide_cells,
 };
 use crate::builtin::core::pod_defaults::fill_condition_times;
 use crate::builtin::rules::pod::not_negative;
-use crate::object::reach::{Reach, fill, map_mut};
+use crate::object::field_access::{FieldAccess, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{
-    Column, Deed, Generation, Kind, PART_VERBS, Part, Replicas, STATUS, Subresource, Ways,
-    keep_parts_apart_from_the_start,
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, READ_WRITE_VERBS, STATUS, ScalePaths, Subresource,
+    SubresourceAction, TableColumn, isolate_status_from_creation,
 };
 use crate::response::table;
 
-/// The kind.
-pub static DEPLOYMENT: Kind = Kind {
+pub static DEPLOYMENT: BuiltInKind = BuiltInKind {
     group: "apps",
     plural: "deployments",
     singular: "deployment",
@@ -31,32 +30,32 @@ pub static DEPLOYMENT: Kind = Kind {
         Subresource {
             name: "scale",
             kind: ("autoscaling", "v1", "Scale"),
-            verbs: PART_VERBS,
-            deed: Deed::Scale(Replicas {
-                wanted: Cow::Borrowed("spec.replicas"),
-                found: Cow::Borrowed("status.replicas"),
+            verbs: READ_WRITE_VERBS,
+            action: SubresourceAction::Scale(ScalePaths {
+                spec_replicas: Cow::Borrowed("spec.replicas"),
+                status_replicas: Cow::Borrowed("status.replicas"),
                 selector: Cow::Borrowed("spec.selector"),
             }),
         },
         STATUS,
     ],
     definition: "io.k8s.api.apps.v1.Deployment",
-    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
+    behaviour: KindBehaviour { generation: GenerationPolicy::SpecChanges, ..KindBehaviour::PLAIN },
     defaults,
-    prepare: keep_parts_apart_from_the_start,
+    prepare: isolate_status_from_creation,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Ready", "How many of the wanted pods are ready."),
-        Column::shown("Up-to-date", "How many pods are of today's template."),
-        Column::shown("Available", "How many pods have been ready long enough."),
-        Column::AGE,
-        Column::wide("Containers", "The names of the containers."),
-        Column::wide("Images", "The images of the containers."),
-        Column::wide("Selector", "Which pods are its own."),
+        TableColumn::NAME,
+        TableColumn::text("Ready", "How many of the wanted pods are ready."),
+        TableColumn::text("Up-to-date", "How many pods are of today's template."),
+        TableColumn::text("Available", "How many pods have been ready long enough."),
+        TableColumn::AGE,
+        TableColumn::wide("Containers", "The names of the containers."),
+        TableColumn::wide("Images", "The images of the containers."),
+        TableColumn::wide("Selector", "Which pods are its own."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn defaults(object: &mut Object) {
@@ -82,9 +81,9 @@ fn defaults(object: &mut Object) {
     fill_condition_times(object, &["lastTransitionTime", "lastUpdateTime"]);
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part == Part::Status {
-        return judge_status(object, old);
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part == ObjectPart::Status {
+        return validate_status(object, old);
     }
     let mut causes = Vec::new();
     causes.extend(not_negative("spec.replicas", object.number("spec.replicas")));
@@ -92,17 +91,17 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if selector.is_none() {
         causes.push(Cause::required("spec.selector", ""));
     }
-    causes.extend(judge_selector(selector, "spec.selector"));
+    causes.extend(validate_selector(selector, "spec.selector"));
     if is_everything(selector) {
         causes.push(Cause::invalid("spec.selector", &json!({}), "empty selector is invalid for deployment"));
     }
-    causes.extend(judge_template(object));
-    causes.extend(judge_always(object));
+    causes.extend(validate_template(object));
+    causes.extend(validate_always(object));
     if object.at("spec.template.spec.activeDeadlineSeconds").is_some() {
         let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
         causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", why));
     }
-    causes.extend(judge_strategy(object));
+    causes.extend(validate_strategy(object));
     for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
         let field = format!("spec.{key}");
         causes.extend(not_negative(&field, object.number(&field)));
@@ -112,14 +111,14 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         let why = "must be greater than minReadySeconds";
         causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, why));
     }
-    causes.extend(judge_same_selector(object, old));
+    causes.extend(validate_same_selector(object, old));
     causes
 }
 
-fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let keys = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
-    let mut causes = judge_counts(object, &keys);
-    causes.extend(judge_counts(object, &["unavailableReplicas", "terminatingReplicas", "collisionCount"]));
+    let mut causes = validate_counts(object, &keys);
+    causes.extend(validate_counts(object, &["unavailableReplicas", "terminatingReplicas", "collisionCount"]));
     let count = |key: &str| object.number(&format!("status.{key}")).unwrap_or(0);
     for key in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
         if count(key) > count("replicas") {
@@ -138,7 +137,7 @@ fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     causes
 }
 
-fn judge_strategy(object: &Object) -> Vec<Cause> {
+fn validate_strategy(object: &Object) -> Vec<Cause> {
     let strategy = object.at("spec.strategy").unwrap_or(&Value::Null);
     match strategy.text("type") {
         "Recreate" if strategy.get("rollingUpdate").is_some() => {
@@ -149,9 +148,10 @@ fn judge_strategy(object: &Object) -> Vec<Cause> {
         "RollingUpdate" => {
             let field = |key: &str| format!("spec.strategy.rollingUpdate.{key}");
             let (down, up) = (strategy.at("rollingUpdate.maxUnavailable"), strategy.at("rollingUpdate.maxSurge"));
-            let mut causes: Vec<Cause> = judge_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
-            causes.extend(judge_count_or_percent(&field("maxSurge"), up));
-            causes.extend(judge_not_above_all(&field("maxUnavailable"), down));
+            let mut causes: Vec<Cause> =
+                validate_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
+            causes.extend(validate_count_or_percent(&field("maxSurge"), up));
+            causes.extend(validate_not_above_all(&field("maxUnavailable"), down));
             let is_none = |value: Option<&Value>| value.is_some_and(|value| *value == 0 || *value == "0%");
             if is_none(down) && is_none(up) {
                 let why = "may not be 0 when `maxSurge` is 0";
@@ -203,13 +203,13 @@ mod tests {
     #[case(json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}), &["spec.strategy.rollingUpdate"])]
     #[case(json!({"progressDeadlineSeconds": 5, "minReadySeconds": 5}), &["spec.progressDeadlineSeconds"])]
     fn mistakes_are_named_by_field(#[case] changes: Value, #[case] fields: &[&str]) {
-        let causes = validate(&filled(changes), None, Part::Main);
+        let causes = validate(&filled(changes), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
 
     #[test]
-    fn what_is_not_said_is_filled_in() {
+    fn missing_fields_get_defaults() {
         let spec = &filled(json!({}))["spec"];
         assert_eq!((&spec["replicas"], &spec["progressDeadlineSeconds"]), (&json!(1), &json!(600)));
         let rolling = json!({"maxUnavailable": "25%", "maxSurge": "25%"});

@@ -1,28 +1,28 @@
-//! Job: pods that come to an end. Stored and served; no controller of ours acts on it.
+//! Job: pods that run to completion. Stored and served; no controller of ours acts on it.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
 use crate::builtin::apps::workload::{
-    fill_template, judge_counts, judge_same_selector, judge_selector, judge_template, wide_cells,
+    fill_template, validate_counts, validate_same_selector, validate_selector, validate_template, wide_cells,
 };
 use crate::builtin::core::pod_defaults::fill_condition_times;
 use crate::builtin::rules::pod::{not_negative, one_of};
-use crate::object::reach::{Reach, fill, map_mut};
+use crate::object::field_access::{FieldAccess, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{
-    Column, Generation, Kind, Part, STATUS, Selectable, Ways, keep_parts_apart_from_the_start,
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, SelectableField, TableColumn,
+    isolate_status_from_creation,
 };
 use crate::response::table;
 
 const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
 
-/// The most pods at once when each completion has a number.
-const MOST_INDEXED: i64 = 100_000;
+/// The highest parallelism of indexed jobs.
+const MAX_INDEXED_PODS: i64 = 100_000;
 
-/// The kind.
-pub static JOB: Kind = Kind {
+pub static JOB: BuiltInKind = BuiltInKind {
     group: "batch",
     plural: "jobs",
     singular: "job",
@@ -30,23 +30,23 @@ pub static JOB: Kind = Kind {
     categories: &["all"],
     subresources: &[STATUS],
     definition: "io.k8s.api.batch.v1.Job",
-    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
-    selectable: &[Selectable { label: "status.successful", at: "status.succeeded", otherwise: "0" }],
+    behaviour: KindBehaviour { generation: GenerationPolicy::SpecChanges, ..KindBehaviour::PLAIN },
+    selectable: &[SelectableField { label: "status.successful", path: "status.succeeded", default: "0" }],
     defaults,
     prepare,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Status", "Whether it runs or how it ended."),
-        Column::shown("Completions", "How many of the wanted pods came to a good end."),
-        Column::shown("Duration", "How long it took or takes."),
-        Column::AGE,
-        Column::wide("Containers", "The names of the containers."),
-        Column::wide("Images", "The images of the containers."),
-        Column::wide("Selector", "Which pods are its own."),
+        TableColumn::NAME,
+        TableColumn::text("Status", "Whether it runs or how it ended."),
+        TableColumn::text("Completions", "How many of the wanted pods came to a good end."),
+        TableColumn::text("Duration", "How long it took or takes."),
+        TableColumn::AGE,
+        TableColumn::wide("Containers", "The names of the containers."),
+        TableColumn::wide("Images", "The images of the containers."),
+        TableColumn::wide("Selector", "Which pods are its own."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn defaults(object: &mut Object) {
@@ -67,7 +67,7 @@ fn defaults(object: &mut Object) {
     share_labels(object);
 }
 
-/// A job without labels has those of its pods.
+/// A job without labels gets those of its pods.
 fn share_labels(object: &mut Object) {
     let labels = object.at("spec.template.metadata.labels").cloned();
     if let (None, Some(labels)) = (object.metadata().get("labels"), labels) {
@@ -75,9 +75,9 @@ fn share_labels(object: &mut Object) {
     }
 }
 
-/// A new job finds its pods by its own uid, unless it brings a selector along.
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
-    keep_parts_apart_from_the_start(object, old, part);
+/// A new job selects its pods by its uid, unless it has a manual selector.
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
+    isolate_status_from_creation(object, old, part);
     if old.is_some() || object.flag("spec.manualSelector") {
         return;
     }
@@ -110,22 +110,22 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     share_labels(object);
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part == Part::Status {
-        return judge_status(object, old);
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part == ObjectPart::Status {
+        return validate_status(object, old);
     }
     let mut causes = Vec::new();
     if object.at("spec.selector").is_none() {
         causes.push(Cause::required("spec.selector", ""));
     }
-    causes.extend(judge_selector(object.at("spec.selector"), "spec.selector"));
+    causes.extend(validate_selector(object.at("spec.selector"), "spec.selector"));
     if old.is_none() && !object.flag("spec.manualSelector") {
         let selector = object.at("spec.selector").unwrap_or(&Value::Null);
         if *selector != json!({"matchLabels": {CONTROLLER: object.uid()}}) {
             causes.push(Cause::invalid("spec.selector", selector, "`selector` not auto-generated"));
         }
     }
-    causes.extend(judge_template(object));
+    causes.extend(validate_template(object));
     if !matches!(object.text("spec.template.spec.restartPolicy"), "OnFailure" | "Never") {
         causes.push(Cause::required("spec.template.spec.restartPolicy", "valid values: \"OnFailure\", \"Never\""));
     }
@@ -136,8 +136,8 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if object.text("spec.completionMode") == "Indexed" && object.number("spec.completions").is_none() {
         causes.push(Cause::required("spec.completions", "when completion mode is Indexed"));
     }
-    causes.extend(judge_modes(object));
-    causes.extend(judge_same_selector(object, old));
+    causes.extend(validate_modes(object));
+    causes.extend(validate_same_selector(object, old));
     if let Some(old) = old {
         for key in ["completions", "completionMode", "podFailurePolicy"] {
             let field = format!("spec.{key}");
@@ -146,17 +146,17 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
                 causes.push(Cause::invalid(&field, shown, "field is immutable"));
             }
         }
-        // A job that waits may still be changed.
+        // The template of a suspended job may change.
         if !old.flag("spec.suspend") && object.at("spec.template") != old.at("spec.template") {
-            let shown = seaworthy_schema::Shown::OMITTED;
+            let shown = seaworthy_schema::ShownValue::OMITTED;
             causes.push(Cause::invalid("spec.template", shown, "field is immutable"));
         }
     }
     causes
 }
 
-/// Words that are known, and what goes only with a number for each completion.
-fn judge_modes(object: &Object) -> Vec<Cause> {
+/// Validates completion mode and the fields that require indexed completion.
+fn validate_modes(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mode = object.text("spec.completionMode");
     if !mode.is_empty() {
@@ -164,8 +164,8 @@ fn judge_modes(object: &Object) -> Vec<Cause> {
     }
     let is_indexed = mode == "Indexed";
     let parallel = object.number("spec.parallelism").unwrap_or(0);
-    if is_indexed && parallel > MOST_INDEXED {
-        let why = format!("must be less than or equal to {MOST_INDEXED} when completion mode is Indexed");
+    if is_indexed && parallel > MAX_INDEXED_PODS {
+        let why = format!("must be less than or equal to {MAX_INDEXED_PODS} when completion mode is Indexed");
         causes.push(Cause::invalid("spec.parallelism", parallel, &why));
     }
     let (each, most) = (object.number("spec.backoffLimitPerIndex"), object.number("spec.maxFailedIndexes"));
@@ -212,8 +212,8 @@ fn judge_modes(object: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
-    let mut causes = judge_counts(object, &["active", "succeeded", "failed", "ready", "terminating"]);
+fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+    let mut causes = validate_counts(object, &["active", "succeeded", "failed", "ready", "terminating"]);
     let count = |object: &Object, key: &str| object.number(&format!("status.{key}")).unwrap_or(0);
     for key in ["succeeded", "failed"] {
         if old.is_some_and(|old| count(object, key) < count(old, key)) {
@@ -222,15 +222,18 @@ fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
         }
     }
     for (end, before) in [("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")] {
-        if holds_in(object, end) && !holds_in(object, before) && old.is_some_and(|old| !holds_in(old, end)) {
+        if has_condition(object, end)
+            && !has_condition(object, before)
+            && old.is_some_and(|old| !has_condition(old, end))
+        {
             let why = format!("cannot set {end}=True condition without the {before}=true condition");
-            causes.push(Cause::invalid("status.conditions", seaworthy_schema::Shown::OMITTED, &why));
+            causes.push(Cause::invalid("status.conditions", seaworthy_schema::ShownValue::OMITTED, &why));
         }
     }
     causes
 }
 
-fn holds_in(object: &Object, kind: &str) -> bool {
+fn has_condition(object: &Object, kind: &str) -> bool {
     object.list("status.conditions").iter().any(|one| one.text("type") == kind && one.text("status") == "True")
 }
 
@@ -280,7 +283,7 @@ mod tests {
             object["spec"][key] = value.clone();
         }
         let mut object = object.as_object().unwrap().clone();
-        prepare(&mut object, None, Part::Main);
+        prepare(&mut object, None, ObjectPart::Main);
         defaults(&mut object);
         object
     }
@@ -290,7 +293,7 @@ mod tests {
         let job = made(json!({}));
         assert_eq!(job["spec"]["selector"], json!({"matchLabels": {CONTROLLER: "u"}}));
         assert_eq!(job.text("spec.template.metadata.labels.job-name"), "a");
-        assert!(validate(&job, None, Part::Main).is_empty());
+        assert!(validate(&job, None, ObjectPart::Main).is_empty());
     }
 
     #[rstest]
@@ -301,7 +304,7 @@ mod tests {
         "spec.template.spec.restartPolicy"
     )]
     fn mistakes_are_named_by_field(#[case] changes: Value, #[case] field: &str) {
-        let causes = validate(&made(changes), None, Part::Main);
+        let causes = validate(&made(changes), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, [field]);
     }
@@ -311,6 +314,6 @@ mod tests {
         let old = made(json!({}));
         let mut new = old.clone();
         new["spec"]["template"]["spec"]["containers"][0]["image"] = "other".into();
-        assert_eq!(validate(&new, Some(&old), Part::Main)[0].field, "spec.template");
+        assert_eq!(validate(&new, Some(&old), ObjectPart::Main)[0].field, "spec.template");
     }
 }

@@ -1,28 +1,28 @@
-//! What kinds that make pods from a template have in common: the template, the selector, and how they are shown.
+//! Common parts of workload kinds: pod template, selector, and table columns.
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
 use crate::builtin::core::pod_defaults::fill_spec;
-use crate::builtin::rules::pod::judge_spec;
+use crate::builtin::rules::pod::validate_spec;
 use crate::object::Object;
-use crate::object::reach::{Reach, map_mut};
+use crate::object::field_access::{FieldAccess, map_mut};
 use crate::response::table;
 use crate::selector::LabelSelector;
 
-/// Fills in what the template's author left out.
+/// Sets the default values of the pod template.
 pub fn fill_template(object: &mut Object) {
     if let Some(spec) = map_mut(object, "spec.template.spec") {
         fill_spec(spec);
     }
 }
 
-/// The rules of the template: it is a pod's, and its labels are those that the selector looks for.
-pub fn judge_template(object: &Object) -> Vec<Cause> {
+/// Validates the pod template and that the selector matches its labels.
+pub fn validate_template(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let labels = object.at("spec.template.metadata.labels");
     let selector = object.at("spec.selector");
-    let is_readable = judge_selector(selector, "").is_empty();
+    let is_readable = validate_selector(selector, "").is_empty();
     let is_selected = selector.and_then(LabelSelector::of_object).is_some_and(|selector| {
         selector.matches(|key| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str))
     });
@@ -33,12 +33,12 @@ pub fn judge_template(object: &Object) -> Vec<Cause> {
         let why = "`selector` does not match template `labels`";
         causes.push(Cause::invalid("spec.template.metadata.labels", labels.unwrap_or(&Value::Null), why));
     }
-    causes.extend(judge_pod(object));
+    causes.extend(validate_pod(object));
     causes
 }
 
-/// The rules of the template's pod.
-pub fn judge_pod(object: &Object) -> Vec<Cause> {
+/// Validates the pod of the template.
+pub fn validate_pod(object: &Object) -> Vec<Cause> {
     let nothing = Object::new();
     let mut causes =
         crate::builtin::rules::pod::labels("spec.template.labels", object.map("spec.template.metadata.labels"));
@@ -47,8 +47,8 @@ pub fn judge_pod(object: &Object) -> Vec<Cause> {
         let problems = names::qualified_name(&key.to_lowercase());
         causes.extend(problems.iter().map(|why| Cause::invalid("spec.template.annotations", key, why)));
     }
-    let mut spec = judge_spec(object.map("spec.template.spec").unwrap_or(&nothing), "spec.template.spec");
-    // The account of a pod is settled when it is made.
+    let mut spec = validate_spec(object.map("spec.template.spec").unwrap_or(&nothing), "spec.template.spec");
+    // The service account is set when a pod is created.
     spec.retain(|cause| !cause.field.ends_with(".serviceAccountToken"));
     causes.extend(spec);
     if !object.list("spec.template.spec.ephemeralContainers").is_empty() {
@@ -58,21 +58,21 @@ pub fn judge_pod(object: &Object) -> Vec<Cause> {
     causes
 }
 
-/// Counts in a status, none of which is less than nothing.
-pub fn judge_counts(object: &Object, keys: &[&str]) -> Vec<Cause> {
+/// Validates that counts in a status are not negative.
+pub fn validate_counts(object: &Object, keys: &[&str]) -> Vec<Cause> {
     let each = keys.iter().map(|key| format!("status.{key}"));
     each.filter_map(|field| crate::builtin::rules::pod::not_negative(&field, object.number(&field))).collect()
 }
 
-/// A template whose pods must run for ever.
-pub fn judge_always(object: &Object) -> Option<Cause> {
+/// Requires the restart policy `Always`.
+pub fn validate_always(object: &Object) -> Option<Cause> {
     let policy = object.text("spec.template.spec.restartPolicy");
     let is_known = matches!(policy, "OnFailure" | "Never");
     is_known.then(|| Cause::not_supported("spec.template.spec.restartPolicy", policy, &["Always"]))
 }
 
-/// The rules of a selector.
-pub fn judge_selector(selector: Option<&Value>, field: &str) -> Vec<Cause> {
+/// Validates a label selector.
+pub fn validate_selector(selector: Option<&Value>, field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let Some(selector) = selector else { return causes };
     for (key, value) in selector.map("matchLabels").into_iter().flatten() {
@@ -104,21 +104,21 @@ pub fn judge_selector(selector: Option<&Value>, field: &str) -> Vec<Cause> {
     causes
 }
 
-/// A selector never changes: pods would be left behind.
-pub fn judge_same_selector(object: &Object, old: Option<&Object>) -> Option<Cause> {
+/// The selector is immutable: otherwise pods would be orphaned.
+pub fn validate_same_selector(object: &Object, old: Option<&Object>) -> Option<Cause> {
     let (new, old) = (object.at("spec.selector"), old?.at("spec.selector"));
     (new != old).then(|| Cause::invalid("spec.selector", new.unwrap_or(&Value::Null), "field is immutable"))
 }
 
-/// Whether a selector selects everything, which is never meant.
+/// Whether a selector matches everything, which is refused.
 pub fn is_everything(selector: Option<&Value>) -> bool {
     selector.is_some_and(|selector| {
         selector.map("matchLabels").is_none_or(Object::is_empty) && selector.list("matchExpressions").is_empty()
     })
 }
 
-/// A count, or a share in percent.
-pub fn judge_count_or_percent(field: &str, value: Option<&Value>) -> Option<Cause> {
+/// Validates a count or a percentage.
+pub fn validate_count_or_percent(field: &str, value: Option<&Value>) -> Option<Cause> {
     match value? {
         Value::Number(number) => crate::builtin::rules::pod::not_negative(field, number.as_i64()),
         Value::String(text) => {
@@ -134,8 +134,8 @@ pub fn judge_count_or_percent(field: &str, value: Option<&Value>) -> Option<Caus
     }
 }
 
-/// A share that is not more than everything.
-pub fn judge_not_above_all(field: &str, value: Option<&Value>) -> Option<Cause> {
+/// Validates that a percentage is at most 100.
+pub fn validate_not_above_all(field: &str, value: Option<&Value>) -> Option<Cause> {
     let text = value.and_then(Value::as_str)?;
     let share = text.strip_suffix('%')?.parse::<i64>().ok()?;
     (share > 100).then(|| Cause::invalid(field, text, "must not be greater than 100%"))
@@ -196,7 +196,7 @@ mod tests {
     #[case(json!("many"), false)]
     #[case(json!("%"), false)]
     fn share_is_a_count_or_a_percentage(#[case] value: Value, #[case] is_fine: bool) {
-        assert_eq!(judge_count_or_percent("f", Some(&value)).is_none(), is_fine);
+        assert_eq!(validate_count_or_percent("f", Some(&value)).is_none(), is_fine);
     }
 
     #[rstest]
@@ -205,7 +205,7 @@ mod tests {
     #[case(json!({"matchExpressions": [{"key": "a b", "operator": "Near"}]}), &["s.matchExpressions[0].operator", "s.matchExpressions[0].key"])]
     #[case(json!({"matchLabels": {"a": "b c"}}), &["s.matchLabels"])]
     fn mistakes_of_a_selector_are_named_by_field(#[case] selector: Value, #[case] fields: &[&str]) {
-        let causes = judge_selector(Some(&selector), "s");
+        let causes = validate_selector(Some(&selector), "s");
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

@@ -1,30 +1,29 @@
-//! ConfigMap: texts and bytes by key.
+//! ConfigMap: text and binary data by key.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part};
+use crate::resource::built_in_kind::{BuiltInKind, ObjectPart, TableColumn};
 use crate::response::table;
 
-/// The most that all values together may weigh, the same as for a Secret.
+/// The largest total size of all values, in bytes, as for a Secret.
 const MAX_SIZE: usize = 1024 * 1024;
 
-/// The kind.
-pub static CONFIG_MAP: Kind = Kind {
+pub static CONFIG_MAP: BuiltInKind = BuiltInKind {
     plural: "configmaps",
     singular: "configmap",
     kind: "ConfigMap",
     short_names: &["cm"],
     definition: "io.k8s.api.core.v1.ConfigMap",
     validate,
-    columns: &[Column::NAME, Column::shown("Data", "How many entries it has."), Column::AGE],
+    columns: &[TableColumn::NAME, TableColumn::text("Data", "How many entries it has."), TableColumn::AGE],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
     for field in ["data", "binaryData"] {

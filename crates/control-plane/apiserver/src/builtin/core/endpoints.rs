@@ -4,32 +4,32 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::rules::pod::{broken, one_of, port};
+use crate::builtin::rules::pod::{name_causes, one_of, port};
 use crate::builtin::rules::service::reachable;
-use crate::object::reach::{Reach, each_mut, fill};
+use crate::object::field_access::{FieldAccess, each_mut, fill};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, TableColumn};
 use crate::response::table::{self, NONE};
 
 /// How many addresses a cell shows.
-const SHOWN: usize = 3;
+const MAX_SHOWN_ADDRESSES: usize = 3;
 
-/// The old form: all addresses in one object.
-pub static ENDPOINTS: Kind = Kind {
+/// The deprecated kind: all addresses in one object.
+pub static ENDPOINTS: BuiltInKind = BuiltInKind {
     plural: "endpoints",
     singular: "endpoints",
     kind: "Endpoints",
     short_names: &["ep"],
     definition: "io.k8s.api.core.v1.Endpoints",
-    ways: Ways { creates_on_update: true, ..Ways::PLAIN },
+    behaviour: KindBehaviour { creates_on_update: true, ..KindBehaviour::PLAIN },
     defaults: |object| {
         for subset in each_mut(object, "subsets") {
             each_mut(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
         }
     },
-    warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    validate: judge_endpoints,
-    columns: &[Column::NAME, Column::shown("Endpoints", "The addresses that are ready."), Column::AGE],
+    deprecation_warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    validate: validate_endpoints,
+    columns: &[TableColumn::NAME, TableColumn::text("Endpoints", "The addresses that are ready."), TableColumn::AGE],
     cells: |object, now| {
         let mut shown = Vec::new();
         for subset in object.list("subsets") {
@@ -42,38 +42,38 @@ pub static ENDPOINTS: Kind = Kind {
                 }
             }
         }
-        vec![object.name().into(), some(&shown).into(), table::age(object, now)]
+        vec![object.name().into(), summary(&shown).into(), table::age(object, now)]
     },
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// The new form: some of the addresses in each object.
-pub static ENDPOINT_SLICE: Kind = Kind {
+/// The newer kind: some of the addresses in each object.
+pub static ENDPOINT_SLICE: BuiltInKind = BuiltInKind {
     group: "discovery.k8s.io",
     plural: "endpointslices",
     singular: "endpointslice",
     kind: "EndpointSlice",
     definition: "io.k8s.api.discovery.v1.EndpointSlice",
-    ways: Ways { generation: Generation::WishesAndLabels, ..Ways::PLAIN },
+    behaviour: KindBehaviour { generation: GenerationPolicy::SpecAndLabelChanges, ..KindBehaviour::PLAIN },
     defaults: |object| {
         for port in each_mut(object, "ports") {
             fill(port, "name", "");
             fill(port, "protocol", "TCP");
         }
     },
-    validate: judge_slice,
+    validate: validate_slice,
     columns: &[
-        Column::NAME,
-        Column::shown("AddressType", "What its addresses are."),
-        Column::shown("Ports", "The ports of each address."),
-        Column::shown("Endpoints", "The addresses."),
-        Column::AGE,
+        TableColumn::NAME,
+        TableColumn::text("AddressType", "What its addresses are."),
+        TableColumn::text("Ports", "The ports of each address."),
+        TableColumn::text("Endpoints", "The addresses."),
+        TableColumn::AGE,
     ],
     cells: slice_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn judge_endpoints(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate_endpoints(object: &Object, _: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (at, subset) in object.list("subsets").iter().enumerate() {
         let field = format!("subsets[{at}]");
@@ -86,10 +86,14 @@ fn judge_endpoints(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
                 causes.extend(crate::builtin::rules::pod::address(format!("{at}.ip"), text));
                 causes.extend(reachable(format!("{at}.ip"), text));
                 if !address.text("hostname").is_empty() {
-                    causes.extend(broken(format!("{at}.hostname"), address.text("hostname"), names::dns_label));
+                    causes.extend(name_causes(format!("{at}.hostname"), address.text("hostname"), names::dns_label));
                 }
                 if !address.text("nodeName").is_empty() {
-                    causes.extend(broken(format!("{at}.nodeName"), address.text("nodeName"), names::dns_subdomain));
+                    causes.extend(name_causes(
+                        format!("{at}.nodeName"),
+                        address.text("nodeName"),
+                        names::dns_subdomain,
+                    ));
                 }
             }
         }
@@ -105,7 +109,7 @@ fn judge_endpoints(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
     causes
 }
 
-fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate_slice(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let kind = object.text("addressType");
     if old.is_some_and(|old| old.text("addressType") != kind) {
         return vec![Cause::invalid("addressType", &Value::Null, "field is immutable")];
@@ -119,11 +123,11 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         }
         if !endpoint.text("nodeName").is_empty() {
             let field = format!("endpoints[{at}].nodeName");
-            causes.extend(broken(field, endpoint.text("nodeName"), names::dns_subdomain));
+            causes.extend(name_causes(field, endpoint.text("nodeName"), names::dns_subdomain));
         }
         if !endpoint.text("hostname").is_empty() {
             let field = format!("endpoints[{at}].hostname");
-            causes.extend(broken(field, endpoint.text("hostname"), names::dns_label));
+            causes.extend(name_causes(field, endpoint.text("hostname"), names::dns_label));
         }
         for (index, address) in addresses.iter().enumerate() {
             let text = address.as_str().unwrap_or_default();
@@ -143,7 +147,7 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     }
     for (at, own) in object.list("ports").iter().enumerate() {
         if !own.text("name").is_empty() {
-            causes.extend(broken(format!("ports[{at}].name"), own.text("name"), names::dns_label));
+            causes.extend(name_causes(format!("ports[{at}].name"), own.text("name"), names::dns_label));
         }
         causes.extend(one_of(&format!("ports[{at}].protocol"), own.text("protocol"), &["SCTP", "TCP", "UDP"]));
         if object.list("ports")[..at].iter().any(|other| other.text("name") == own.text("name")) {
@@ -159,11 +163,11 @@ fn slice_cells(object: &Object, now: Timestamp) -> Vec<Value> {
         ports.iter().map(|port| port.number("port").map_or("*".to_owned(), |number| number.to_string())).collect();
     let ports = match ports.is_empty() {
         true => "<unset>".to_owned(),
-        false => some(&numbers),
+        false => summary(&numbers),
     };
     let addresses = object.list("endpoints").iter().flat_map(|endpoint| endpoint.list("addresses"));
     let addresses: Vec<String> = addresses.filter_map(|address| address.as_str().map(str::to_owned)).collect();
-    let addresses = if addresses.is_empty() { "<unset>".to_owned() } else { some(&addresses) };
+    let addresses = if addresses.is_empty() { "<unset>".to_owned() } else { summary(&addresses) };
     vec![
         object.name().into(),
         object.text("addressType").into(),
@@ -174,10 +178,12 @@ fn slice_cells(object: &Object, now: Timestamp) -> Vec<Value> {
 }
 
 /// The first of many, and how many more there are.
-fn some(texts: &[String]) -> String {
+fn summary(texts: &[String]) -> String {
     match texts.len() {
         0 => NONE.to_owned(),
-        count if count > SHOWN => format!("{} + {} more...", texts[..SHOWN].join(","), count - SHOWN),
+        count if count > MAX_SHOWN_ADDRESSES => {
+            format!("{} + {} more...", texts[..MAX_SHOWN_ADDRESSES].join(","), count - MAX_SHOWN_ADDRESSES)
+        }
         _ => texts.join(","),
     }
 }
@@ -194,7 +200,7 @@ mod tests {
     #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["fd00::1"]}, {}]}), &["endpoints[0].addresses", "endpoints[1].addresses"])]
     #[case(json!({}), &["addressType"])]
     fn slice_holds_addresses_of_its_type(#[case] slice: Value, #[case] fields: &[&str]) {
-        let causes = judge_slice(slice.as_object().unwrap(), None, Part::Main);
+        let causes = validate_slice(slice.as_object().unwrap(), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -202,7 +208,7 @@ mod tests {
     #[test]
     fn cell_shows_three_addresses_and_counts_the_rest() {
         let texts: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
-        assert_eq!(some(&texts), "a,b,c + 2 more...");
-        assert_eq!(some(&texts[..2]), "a,b");
+        assert_eq!(summary(&texts), "a,b,c + 2 more...");
+        assert_eq!(summary(&texts[..2]), "a,b");
     }
 }

@@ -1,106 +1,106 @@
-//! Event: something that happened to an object. One kind under two names: the core group's is stored, the newer
-//! group's calls some fields differently.
+//! Event: something that happened to an object. One kind in two groups: the core group's form is stored, the newer
+//! group names some fields differently.
 
 use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::object::reach::{Reach, fill};
+use crate::object::field_access::{FieldAccess, fill};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, KeptAs, Kind, Part, Selectable, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, KindBehaviour, ObjectPart, SelectableField, StoredAs, TableColumn};
 use crate::response::table::{self, NONE};
 
 /// The longest message.
-const MESSAGE: usize = 1024;
+const MAX_MESSAGE_LENGTH: usize = 1024;
 /// The longest name of an instance or an action.
-const WORD: usize = 128;
+const MAX_WORD_LENGTH: usize = 128;
 
-const WAYS: Ways = Ways { creates_on_update: true, ..Ways::PLAIN };
+const BEHAVIOUR: KindBehaviour = KindBehaviour { creates_on_update: true, ..KindBehaviour::PLAIN };
 
-const COLUMNS: &[Column] = &[
-    Column::shown("Last Seen", "When it happened last."),
-    Column::shown("Type", "Whether it is cause for concern."),
-    Column::shown("Reason", "What happened, in a word."),
-    Column::shown("Object", "To what it happened."),
-    Column::wide("Subobject", "To which part of it."),
-    Column::wide("Source", "Who says so."),
-    Column::shown("Message", "What happened."),
-    Column::wide("First Seen", "When it happened first."),
-    Column::wide("Count", "How often it happened."),
-    Column { format: "name", priority: 1, ..Column::NAME },
+const COLUMNS: &[TableColumn] = &[
+    TableColumn::text("Last Seen", "When it happened last."),
+    TableColumn::text("Type", "Whether it is cause for concern."),
+    TableColumn::text("Reason", "What happened, in a word."),
+    TableColumn::text("Object", "To what it happened."),
+    TableColumn::wide("Subobject", "To which part of it."),
+    TableColumn::wide("Source", "Who says so."),
+    TableColumn::text("Message", "What happened."),
+    TableColumn::wide("First Seen", "When it happened first."),
+    TableColumn::wide("Count", "How often it happened."),
+    TableColumn { format: "name", priority: 1, ..TableColumn::NAME },
 ];
 
 /// The kind that is stored.
-pub static EVENT: Kind = Kind {
+pub static EVENT: BuiltInKind = BuiltInKind {
     plural: "events",
     singular: "event",
     kind: "Event",
     short_names: &["ev"],
     definition: "io.k8s.api.core.v1.Event",
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     selectable: &[
-        Selectable::text("involvedObject.kind"),
-        Selectable::text("involvedObject.namespace"),
-        Selectable::text("involvedObject.name"),
-        Selectable::text("involvedObject.uid"),
-        Selectable::text("involvedObject.apiVersion"),
-        Selectable::text("involvedObject.resourceVersion"),
-        Selectable::text("involvedObject.fieldPath"),
-        Selectable::text("reason"),
-        Selectable::text("reportingComponent"),
-        Selectable { label: "source", at: "source.component", otherwise: "" },
-        Selectable::text("type"),
+        SelectableField::text("involvedObject.kind"),
+        SelectableField::text("involvedObject.namespace"),
+        SelectableField::text("involvedObject.name"),
+        SelectableField::text("involvedObject.uid"),
+        SelectableField::text("involvedObject.apiVersion"),
+        SelectableField::text("involvedObject.resourceVersion"),
+        SelectableField::text("involvedObject.fieldPath"),
+        SelectableField::text("reason"),
+        SelectableField::text("reportingComponent"),
+        SelectableField { label: "source", path: "source.component", default: "" },
+        SelectableField::text("type"),
     ],
     prepare: |event, _, _| {
-        // These two are always there, said or not.
+        // These two fields are required, even if they are empty.
         for key in ["reportingComponent", "reportingInstance"] {
             fill(event, key, "");
         }
-        // So are times: `kubectl get events --sort-by=.lastTimestamp` finds nothing where one is missing.
+        // So are times: `kubectl get events --sort-by=.lastTimestamp` fails where one is missing.
         for key in ["eventTime", "firstTimestamp", "lastTimestamp"] {
             event.entry(key).or_insert(Value::Null);
         }
     },
-    validate: |object, _, _| judge(object, "reportingComponent"),
+    validate: |object, _, _| validate(object, "reportingComponent"),
     columns: COLUMNS,
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// The same under the newer group's names.
-pub static NEW_EVENT: Kind = Kind {
+/// The kind of the newer group.
+pub static NEW_EVENT: BuiltInKind = BuiltInKind {
     group: "events.k8s.io",
     plural: "events",
     singular: "event",
     kind: "Event",
     short_names: &["ev"],
     definition: "io.k8s.api.events.v1.Event",
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     selectable: &[
-        Selectable { label: "regarding.kind", at: "involvedObject.kind", otherwise: "" },
-        Selectable { label: "regarding.namespace", at: "involvedObject.namespace", otherwise: "" },
-        Selectable { label: "regarding.name", at: "involvedObject.name", otherwise: "" },
-        Selectable { label: "regarding.uid", at: "involvedObject.uid", otherwise: "" },
-        Selectable { label: "regarding.apiVersion", at: "involvedObject.apiVersion", otherwise: "" },
-        Selectable { label: "regarding.resourceVersion", at: "involvedObject.resourceVersion", otherwise: "" },
-        Selectable { label: "regarding.fieldPath", at: "involvedObject.fieldPath", otherwise: "" },
-        Selectable::text("reason"),
-        Selectable { label: "reportingController", at: "reportingComponent", otherwise: "" },
-        Selectable::text("type"),
+        SelectableField { label: "regarding.kind", path: "involvedObject.kind", default: "" },
+        SelectableField { label: "regarding.namespace", path: "involvedObject.namespace", default: "" },
+        SelectableField { label: "regarding.name", path: "involvedObject.name", default: "" },
+        SelectableField { label: "regarding.uid", path: "involvedObject.uid", default: "" },
+        SelectableField { label: "regarding.apiVersion", path: "involvedObject.apiVersion", default: "" },
+        SelectableField { label: "regarding.resourceVersion", path: "involvedObject.resourceVersion", default: "" },
+        SelectableField { label: "regarding.fieldPath", path: "involvedObject.fieldPath", default: "" },
+        SelectableField::text("reason"),
+        SelectableField { label: "reportingController", path: "reportingComponent", default: "" },
+        SelectableField::text("type"),
     ],
     prepare: |event, _, _| {
         for key in ["eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
             event.entry(key).or_insert(Value::Null);
         }
     },
-    validate: judge_new,
+    validate: validate_new,
     columns: COLUMNS,
-    cells: |object, now| cells(&AS_CORE.kept(object, "v1"), now),
-    kept_as: Some(&AS_CORE),
-    ..Kind::BASE
+    cells: |object, now| cells(&AS_CORE.to_stored(object, "v1"), now),
+    stored_as: Some(&AS_CORE),
+    ..BuiltInKind::BASE
 };
 
-static AS_CORE: KeptAs = KeptAs {
+static AS_CORE: StoredAs = StoredAs {
     kind: &EVENT,
     renamed: &[
         ("regarding", "involvedObject"),
@@ -113,9 +113,9 @@ static AS_CORE: KeptAs = KeptAs {
     ],
 };
 
-fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
-    let event = AS_CORE.kept(object, "v1");
-    let mut causes = judge(&event, "reportingController");
+fn validate_new(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
+    let event = AS_CORE.to_stored(object, "v1");
+    let mut causes = validate(&event, "reportingController");
     if let Some(series) = event.get("series").filter(|series| !series.is_null()) {
         if series.number("count").unwrap_or(0) < 2 {
             causes.push(Cause::invalid("series.count", "", "should be at least 2"));
@@ -142,13 +142,13 @@ fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
             }
         }
         Some(old) => {
-            let old = AS_CORE.kept(old, "v1");
+            let old = AS_CORE.to_stored(old, "v1");
             let fields = ["involvedObject", "reason", "message", "firstTimestamp", "lastTimestamp", "count"];
             let others =
                 ["reportingComponent", "reportingInstance", "type", "eventTime", "related", "action", "source"];
             for field in fields.into_iter().chain(others) {
-                let said = |event: &Object| event.get(field).filter(|value| !value.is_null()).cloned();
-                if said(&old) != said(&event) {
+                let set_value = |event: &Object| event.get(field).filter(|value| !value.is_null()).cloned();
+                if set_value(&old) != set_value(&event) {
                     let shown = event.get(field).unwrap_or(&Value::Null);
                     causes.push(Cause::invalid(field, shown, "field is immutable"));
                 }
@@ -158,19 +158,19 @@ fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     causes
 }
 
-/// The rules of both groups, which call whoever reports differently.
-fn judge(event: &Object, reporter_field: &str) -> Vec<Cause> {
+/// Validates events of both groups, which name the reporter field differently.
+fn validate(event: &Object, reporter_field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (own, about) = (event.namespace(), event.text("involvedObject.namespace"));
     let is_new = !event.text("eventTime").is_empty();
-    // What happens to things outside of namespaces is kept in the default one.
-    let is_right = match (about, is_new) {
+    // Events of cluster-scoped objects are in the default namespace.
+    let is_in_namespace = match (about, is_new) {
         ("", false) => matches!(own, "" | "default"),
         ("", true) => matches!(own, "" | "default" | "kube-system"),
         (about, false) => about == own,
         (_, true) => true,
     };
-    if !is_right {
+    if !is_in_namespace {
         causes.push(Cause::invalid("involvedObject.namespace", about, "does not match event.namespace"));
     }
     if !is_new {
@@ -186,15 +186,15 @@ fn judge(event: &Object, reporter_field: &str) -> Vec<Cause> {
         let text = event.text(field);
         if text.is_empty() {
             causes.push(Cause::required(field, ""));
-        } else if text.len() > WORD {
-            causes.push(Cause::invalid(field, "", &format!("can have at most {WORD} characters")));
+        } else if text.len() > MAX_WORD_LENGTH {
+            causes.push(Cause::invalid(field, "", &format!("can have at most {MAX_WORD_LENGTH} characters")));
         }
     }
     if event.text("reason").is_empty() {
         causes.push(Cause::required("reason", ""));
     }
-    if event.text("message").len() > MESSAGE {
-        causes.push(Cause::invalid("message", "", &format!("can have at most {MESSAGE} characters")));
+    if event.text("message").len() > MAX_MESSAGE_LENGTH {
+        causes.push(Cause::invalid("message", "", &format!("can have at most {MAX_MESSAGE_LENGTH} characters")));
     }
     causes
 }
@@ -242,21 +242,21 @@ mod tests {
     fn event_is_the_same_after_being_stored_under_other_names() {
         let event = object(json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
             "regarding": {"name": "n"}, "note": "m", "deprecatedCount": 2, "reportingController": "c", "reason": "r"}));
-        let kept = AS_CORE.kept(&event, "v1");
+        let kept = AS_CORE.to_stored(&event, "v1");
         assert_eq!(kept["involvedObject"], json!({"name": "n"}));
         assert_eq!(kept["apiVersion"], "v1");
-        assert_eq!(AS_CORE.shown(&kept, "events.k8s.io/v1"), event);
+        assert_eq!(AS_CORE.to_served(&kept, "events.k8s.io/v1"), event);
     }
 
     #[test]
     fn times_are_there_whichever_group_an_event_was_written_in() {
         let mut event = object(json!({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z"}));
-        (NEW_EVENT.prepare)(&mut event, None, Part::Main);
-        let kept = AS_CORE.kept(&event, "v1");
+        (NEW_EVENT.prepare)(&mut event, None, ObjectPart::Main);
+        let kept = AS_CORE.to_stored(&event, "v1");
         assert_eq!((&kept["lastTimestamp"], &kept["firstTimestamp"]), (&Value::Null, &Value::Null));
         assert_eq!(kept["eventTime"], event["eventTime"]);
         let mut event = object(json!({"metadata": {"name": "e"}, "lastTimestamp": "2026-01-01T00:00:00Z"}));
-        (EVENT.prepare)(&mut event, None, Part::Main);
+        (EVENT.prepare)(&mut event, None, ObjectPart::Main);
         assert_eq!((&event["lastTimestamp"], &event["eventTime"]), (&json!("2026-01-01T00:00:00Z"), &Value::Null));
     }
 
@@ -267,13 +267,13 @@ mod tests {
     #[case("a", "", false)]
     fn event_is_kept_beside_what_it_is_about(#[case] own: &str, #[case] about: &str, #[case] is_fine: bool) {
         let event = object(json!({"metadata": {"namespace": own}, "involvedObject": {"namespace": about}}));
-        assert_eq!(judge(&event, "reportingComponent").is_empty(), is_fine);
+        assert_eq!(validate(&event, "reportingComponent").is_empty(), is_fine);
     }
 
     #[test]
     fn newer_group_wants_a_time_and_a_known_type() {
         let event = object(json!({"metadata": {"namespace": "a"}, "regarding": {"namespace": "a"}, "type": "Odd"}));
-        let causes = judge_new(&event, None, Part::Main);
+        let causes = validate_new(&event, None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, ["eventTime", "type"]);
     }

@@ -1,26 +1,28 @@
-//! Namespace: the room that other objects live in.
+//! Namespace: a scope for the names of other objects.
 
 use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::request::Verb;
-use crate::resource::kind::{Column, Deed, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart};
+use crate::resource::built_in_kind::{
+    BuiltInKind, KindBehaviour, ObjectPart, STATUS, SelectableField, Subresource, SubresourceAction, TableColumn,
+    isolate_status,
+};
 use crate::response::table;
 
 /// The label by which selectors find a namespace by name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// What holds a namespace until it is empty. Other finalizers live in `metadata` as everywhere.
+/// The finalizer in `spec` that holds a namespace until it is empty. Other finalizers are in `metadata`.
 pub const FINALIZER: &str = "kubernetes";
 
 /// Namespaces that cannot be deleted.
-pub const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+pub const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// The kind.
-pub static NAMESPACE: Kind = Kind {
+pub static NAMESPACE: BuiltInKind = BuiltInKind {
     plural: "namespaces",
     singular: "namespace",
     kind: "Namespace",
@@ -28,21 +30,30 @@ pub static NAMESPACE: Kind = Kind {
     short_names: &["ns"],
     verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
     subresources: &[
-        Subresource { name: "finalize", kind: ("", "", ""), verbs: &[Verb::Update], deed: Deed::Part },
+        Subresource {
+            name: "finalize",
+            kind: ("", "", ""),
+            verbs: &[Verb::Update],
+            action: SubresourceAction::ReadWrite,
+        },
         STATUS,
     ],
     definition: "io.k8s.api.core.v1.Namespace",
     name_rule: names::dns_label,
-    ways: Ways { answers_deleted: true, is_graceful: true, ..Ways::PLAIN },
-    selectable: &[Selectable::text("status.phase")],
+    behaviour: KindBehaviour { answers_deleted: true, is_graceful: true, ..KindBehaviour::PLAIN },
+    selectable: &[SelectableField::text("status.phase")],
     defaults,
     prepare,
     validate,
     begin_deletion,
-    is_held: |namespace| !namespace.list("spec.finalizers").is_empty(),
-    columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
+    blocks_deletion: |namespace| !namespace.list("spec.finalizers").is_empty(),
+    columns: &[
+        TableColumn::NAME,
+        TableColumn::text("Status", "Whether it is in use or on its way out."),
+        TableColumn::AGE,
+    ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn phase(object: &Object) -> String {
@@ -59,7 +70,7 @@ fn defaults(object: &mut Object) {
     }
 }
 
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
     match (old, part) {
         (None, _) => {
             let spec = object.entry("spec").or_insert_with(|| json!({}));
@@ -70,8 +81,8 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
             *spec = json!({"finalizers": finalizers});
             object.insert("status".to_owned(), json!({"phase": "Active"}));
         }
-        // Only `/finalize` may let a namespace go.
-        (Some(old), Part::Main) => {
+        // Only `/finalize` may change `spec.finalizers`.
+        (Some(old), ObjectPart::Main) => {
             for key in ["spec", "status"] {
                 match old.get(key) {
                     Some(value) => object.insert(key.to_owned(), value.clone()),
@@ -79,8 +90,8 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
                 };
             }
         }
-        (Some(_), Part::Status) => keep_parts_apart(object, old, part),
-        (Some(old), Part::Finalize) => {
+        (Some(_), ObjectPart::Status) => isolate_status(object, old, part),
+        (Some(old), ObjectPart::Finalize) => {
             if let Some(status) = old.get("status") {
                 object.insert("status".to_owned(), status.clone());
             }
@@ -88,16 +99,16 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     }
 }
 
-/// Whoever looks sees that it is on its way out.
+/// Sets the phase `Terminating`.
 fn begin_deletion(object: &mut Object) {
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("phase".to_owned(), "Terminating".into());
     }
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
     match part {
-        Part::Status if old.is_some() => {
+        ObjectPart::Status if old.is_some() => {
             let phase = phase(object);
             let why = match (object.is_deleting(), phase.as_str()) {
                 (true, "Terminating") | (false, "" | "Active") => return Vec::new(),
@@ -106,19 +117,19 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             };
             vec![Cause::invalid("status.Phase", &phase, why)]
         }
-        Part::Finalize => {
+        ObjectPart::Finalize => {
             let all = object.list("spec.finalizers").iter().filter_map(Value::as_str).enumerate();
-            all.flat_map(|(at, name)| judge_finalizer(format!("spec.finalizers[{at}]"), name)).collect()
+            all.flat_map(|(at, name)| validate_finalizer(format!("spec.finalizers[{at}]"), name)).collect()
         }
-        Part::Main if old.is_none() => {
+        ObjectPart::Main if old.is_none() => {
             let all = object.list("spec.finalizers").iter().filter_map(Value::as_str);
-            all.flat_map(|name| judge_finalizer("spec.finalizers".to_owned(), name)).collect()
+            all.flat_map(|name| validate_finalizer("spec.finalizers".to_owned(), name)).collect()
         }
-        Part::Main | Part::Status => Vec::new(),
+        ObjectPart::Main | ObjectPart::Status => Vec::new(),
     }
 }
 
-fn judge_finalizer(field: String, name: &str) -> Vec<Cause> {
+fn validate_finalizer(field: String, name: &str) -> Vec<Cause> {
     let problems = names::qualified_name(name);
     let mut causes: Vec<Cause> = problems.iter().map(|why| Cause::invalid(&field, name, why)).collect();
     if !name.contains('/') && name != FINALIZER {

@@ -11,17 +11,18 @@ use crate::builtin::core::pod_defaults::fill_condition_times;
 use crate::builtin::rules::container::is_extended;
 use crate::builtin::rules::pod::one_of;
 use crate::builtin::rules::service::is_range;
+use crate::object::field_access::{FieldAccess, map_mut};
 use crate::object::quantity::Quantity;
-use crate::object::reach::{Reach, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, STATUS, Selectable, Ways, keep_parts_apart};
+use crate::resource::built_in_kind::{
+    BuiltInKind, KindBehaviour, ObjectPart, STATUS, SelectableField, TableColumn, isolate_status,
+};
 use crate::response::table::{self, NONE};
 
-/// Labels that name what a node is for begin with this.
+/// Prefix of the labels with the roles of a node.
 const ROLE: &str = "node-role.kubernetes.io/";
 
-/// The kind.
-pub static NODE: Kind = Kind {
+pub static NODE: BuiltInKind = BuiltInKind {
     plural: "nodes",
     singular: "node",
     kind: "Node",
@@ -29,31 +30,31 @@ pub static NODE: Kind = Kind {
     short_names: &["no"],
     subresources: &[STATUS],
     definition: "io.k8s.api.core.v1.Node",
-    ways: Ways { selects_namespace: false, ..Ways::PLAIN },
-    selectable: &[Selectable { label: "spec.unschedulable", at: "spec.unschedulable", otherwise: "false" }],
+    behaviour: KindBehaviour { selects_namespace: false, ..KindBehaviour::PLAIN },
+    selectable: &[SelectableField { label: "spec.unschedulable", path: "spec.unschedulable", default: "false" }],
     defaults,
     prepare,
-    complete: taint_new_node,
+    mutate: taint_new_node,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Status", "Whether it is ready, and whether new pods may come."),
-        Column::shown("Roles", "What it is for."),
-        Column::AGE,
-        Column::shown("Version", "The version of its kubelet."),
-        Column::wide("Internal-IP", "Its address inside."),
-        Column::wide("External-IP", "Its address outside."),
-        Column::wide("OS-Image", "Its operating system."),
-        Column::wide("Kernel-Version", "Its kernel."),
-        Column::wide("Container-Runtime", "What runs its containers."),
+        TableColumn::NAME,
+        TableColumn::text("Status", "Whether it is ready, and whether new pods may come."),
+        TableColumn::text("Roles", "What it is for."),
+        TableColumn::AGE,
+        TableColumn::text("Version", "The version of its kubelet."),
+        TableColumn::wide("Internal-IP", "Its address inside."),
+        TableColumn::wide("External-IP", "Its address outside."),
+        TableColumn::wide("OS-Image", "Its operating system."),
+        TableColumn::wide("Kernel-Version", "Its kernel."),
+        TableColumn::wide("Container-Runtime", "What runs its containers."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn defaults(object: &mut Object) {
     if let Some(spec) = map_mut(object, "spec") {
-        // One range of addresses has an old and a new name.
+        // The pod CIDR has a deprecated and a new field.
         let (old, new) = (spec.text("podCIDR").to_owned(), spec.list("podCIDRs").to_vec());
         match (old.as_str(), new.as_slice()) {
             ("", [first, ..]) => {
@@ -66,7 +67,7 @@ fn defaults(object: &mut Object) {
             _ => {}
         }
     }
-    // What a node can give away is what it has, unless it says otherwise.
+    // `allocatable` defaults to `capacity`.
     if let Some(status) = map_mut(object, "status")
         && let Some(capacity) = status.get("capacity").cloned()
         && status.map("allocatable").is_none_or(Object::is_empty)
@@ -76,17 +77,17 @@ fn defaults(object: &mut Object) {
     fill_condition_times(object, &["lastHeartbeatTime", "lastTransitionTime"]);
 }
 
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
-    keep_parts_apart(object, old, part);
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
+    isolate_status(object, old, part);
     if let Some(spec) = map_mut(object, "spec") {
-        // The kubelet has not been configured by the server for years: only what is there may stay.
+        // Dynamic kubelet configuration is removed: only a stored value may stay.
         if old.is_none_or(|old| old.at("spec.configSource").is_none()) {
             spec.remove("configSource");
         }
     }
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     for list in ["status.capacity", "status.allocatable"] {
         for (name, amount) in object.map(list).into_iter().flatten() {
@@ -109,15 +110,15 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             }
         }
     }
-    if part == Part::Main && old.is_some_and(|old| old.at("spec.externalID") != object.at("spec.externalID")) {
+    if part == ObjectPart::Main && old.is_some_and(|old| old.at("spec.externalID") != object.at("spec.externalID")) {
         causes.push(Cause::forbidden("spec.externalID", "may not be updated"));
     }
-    if part == Part::Status {
+    if part == ObjectPart::Status {
         return causes;
     }
     let mut taken = HashSet::new();
     for (at, taint) in object.list("spec.taints").iter().enumerate() {
-        // The real server looks for taints in the metadata, where they were once.
+        // kube-apiserver names the field as if taints were in the metadata.
         let field = format!("metadata.taints[{at}]");
         let (key, value, effect) = (taint.text("key"), taint.text("value"), taint.text("effect"));
         causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid(format!("{field}.key"), key, why)));
@@ -159,7 +160,7 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    // Of several the last one counts.
+    // The last one counts.
     let ready = object.list("status.conditions").iter().rfind(|condition| condition.text("type") == "Ready");
     let mut state = match ready.map(|condition| condition.text("status")) {
         Some("True") => "Ready",
@@ -226,7 +227,7 @@ mod tests {
     #[case(json!({"podCIDRs": ["10.0.0.0/24", "2001:db8::/64"]}), &[])]
     #[case(json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]}), &["spec.podCIDRs"])]
     fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
-        let causes = validate(&node(spec), None, Part::Main);
+        let causes = validate(&node(spec), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -235,8 +236,12 @@ mod tests {
     #[case(json!({}), json!({"podCIDRs": ["10.0.0.0/24"], "providerID": "p"}), &[])]
     #[case(json!({"podCIDRs": ["10.0.0.0/24"]}), json!({"podCIDRs": ["10.1.0.0/24"]}), &["spec.podCIDRs"])]
     #[case(json!({"providerID": "p"}), json!({"providerID": "q"}), &["spec.providerID"])]
-    fn what_a_node_is_called_elsewhere_is_said_once(#[case] old: Value, #[case] new: Value, #[case] fields: &[&str]) {
-        let causes = validate(&node(new), Some(&node(old)), Part::Main);
+    fn pod_cidrs_and_provider_id_are_immutable_once_set(
+        #[case] old: Value,
+        #[case] new: Value,
+        #[case] fields: &[&str],
+    ) {
+        let causes = validate(&node(new), Some(&node(old)), ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

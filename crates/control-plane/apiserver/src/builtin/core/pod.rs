@@ -4,65 +4,80 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::builtin::core::pod_admission::complete;
-use crate::builtin::core::pod_defaults::{ask_for_limits, fill_condition_times, fill_pod_spec, fill_spec};
-use crate::builtin::rules::pod::{address, broken, judge_change, judge_spec};
+use crate::builtin::core::pod_admission::admit_pod;
+use crate::builtin::core::pod_defaults::{default_requests_to_limits, fill_condition_times, fill_pod_spec, fill_spec};
+use crate::builtin::rules::pod::{address, name_causes, validate_change, validate_spec};
+use crate::object::field_access::{FieldAccess, fill, map_mut};
 use crate::object::quantity::Quantity;
-use crate::object::reach::{Reach, fill, map_mut};
 use crate::object::{Metadata, Object};
 use crate::request::Verb;
-use crate::resource::kind::{
-    Column, Deed, Generation, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart,
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, SelectableField, Subresource, SubresourceAction,
+    TableColumn, isolate_status,
 };
 use crate::response::table::{self, NONE};
 
-/// The kind.
-pub static POD: Kind = Kind {
+pub static POD: BuiltInKind = BuiltInKind {
     plural: "pods",
     singular: "pod",
     kind: "Pod",
     short_names: &["po"],
     categories: &["all"],
     subresources: &[
-        Subresource { name: "binding", kind: ("", "v1", "Binding"), verbs: &[Verb::Create], deed: Deed::Bind },
-        Subresource { name: "eviction", kind: ("policy", "v1", "Eviction"), verbs: &[Verb::Create], deed: Deed::Evict },
+        Subresource {
+            name: "binding",
+            kind: ("", "v1", "Binding"),
+            verbs: &[Verb::Create],
+            action: SubresourceAction::Bind,
+        },
+        Subresource {
+            name: "eviction",
+            kind: ("policy", "v1", "Eviction"),
+            verbs: &[Verb::Create],
+            action: SubresourceAction::Evict,
+        },
         STATUS,
     ],
     definition: "io.k8s.api.core.v1.Pod",
-    ways: Ways { answers_deleted: true, generation: Generation::Wishes, is_graceful: true, ..Ways::PLAIN },
+    behaviour: KindBehaviour {
+        answers_deleted: true,
+        generation: GenerationPolicy::SpecChanges,
+        is_graceful: true,
+        ..KindBehaviour::PLAIN
+    },
     selectable: &[
-        Selectable::text("spec.nodeName"),
-        Selectable::text("spec.restartPolicy"),
-        Selectable::text("spec.schedulerName"),
-        Selectable::text("spec.serviceAccountName"),
-        Selectable { label: "spec.hostNetwork", at: "spec.hostNetwork", otherwise: "false" },
-        Selectable::text("status.phase"),
-        Selectable::text("status.podIP"),
-        Selectable::text("status.podIPs"),
-        Selectable::text("status.nominatedNodeName"),
+        SelectableField::text("spec.nodeName"),
+        SelectableField::text("spec.restartPolicy"),
+        SelectableField::text("spec.schedulerName"),
+        SelectableField::text("spec.serviceAccountName"),
+        SelectableField { label: "spec.hostNetwork", path: "spec.hostNetwork", default: "false" },
+        SelectableField::text("status.phase"),
+        SelectableField::text("status.podIP"),
+        SelectableField::text("status.podIPs"),
+        SelectableField::text("status.nominatedNodeName"),
     ],
     defaults,
     prepare,
-    complete,
+    mutate: admit_pod,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Ready", "How many of its containers are ready."),
-        Column::shown("Status", "What it is doing, or why it is not."),
-        Column::shown("Restarts", "How often its containers were started again."),
-        Column::AGE,
-        Column::wide("IP", "Its address."),
-        Column::wide("Node", "Where it runs."),
-        Column::wide("Nominated Node", "Where it will run once others made room."),
-        Column::wide("Readiness Gates", "How many of the conditions hold that it waits for."),
+        TableColumn::NAME,
+        TableColumn::text("Ready", "How many of its containers are ready."),
+        TableColumn::text("Status", "What it is doing, or why it is not."),
+        TableColumn::text("Restarts", "How often its containers were started again."),
+        TableColumn::AGE,
+        TableColumn::wide("IP", "Its address."),
+        TableColumn::wide("Node", "Where it runs."),
+        TableColumn::wide("Nominated Node", "Where it will run once others made room."),
+        TableColumn::wide("Readiness Gates", "How many of the conditions hold that it waits for."),
     ],
     cells,
-    winding_up,
-    ..Kind::BASE
+    default_grace_seconds,
+    ..BuiltInKind::BASE
 };
 
-/// A pod that never reached a node, or that has ended, has nothing to wind up.
-fn winding_up(pod: &Object) -> Option<i64> {
+/// A pod without a node, or one that has ended, is deleted at once.
+fn default_grace_seconds(pod: &Object) -> Option<i64> {
     let is_placed = !pod.text("spec.nodeName").is_empty();
     let has_ended = matches!(pod.text("status.phase"), "Succeeded" | "Failed");
     (is_placed && !has_ended).then(|| pod.number("spec.terminationGracePeriodSeconds").unwrap_or(0))
@@ -75,7 +90,7 @@ fn defaults(object: &mut Object) {
     }
     if let Some(status) = map_mut(object, "status") {
         fill(status, "phase", "Pending");
-        // The first address has a name of its own.
+        // The first address is also in a field of its own.
         let first = status.list("podIPs").first().map(|own| own.text("ip").to_owned());
         match (status.text("podIP").to_owned(), first) {
             (own, None) if !own.is_empty() => {
@@ -93,12 +108,12 @@ fn defaults(object: &mut Object) {
     fill_condition_times(object, &["lastProbeTime", "lastTransitionTime"]);
 }
 
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
     let Some(old) = old else {
         if let Some(spec) = map_mut(object, "spec") {
-            ask_for_limits(spec);
+            default_requests_to_limits(spec);
         }
-        let mut status = json!({"phase": "Pending", "qosClass": quality(object)});
+        let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
         if !object.list("spec.schedulingGates").is_empty() {
             status["conditions"] = json!([{
                 "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
@@ -110,20 +125,20 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
         if let Some(spec) = map_mut(object, "spec")
             && spec.number("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0)
         {
-            // Less than no time is as little as can be had.
+            // A negative grace period becomes 1.
             spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
         }
         return;
     };
-    keep_parts_apart(object, Some(old), part);
-    // How well a pod is served follows from what it asks for, and that does not change.
-    if let (Some(status), Some(quality)) = (map_mut(object, "status"), old.at("status.qosClass")) {
-        fill(status, "qosClass", quality.clone());
+    isolate_status(object, Some(old), part);
+    // The QoS class follows from requests and limits, which are immutable.
+    if let (Some(status), Some(qos_class)) = (map_mut(object, "status"), old.at("status.qosClass")) {
+        fill(status, "qosClass", qos_class.clone());
     }
 }
 
-/// How a pod fares when resources run out: best when all its containers have limits and ask for just as much.
-fn quality(pod: &Object) -> &'static str {
+/// The QoS class of a pod.
+fn qos_class(pod: &Object) -> &'static str {
     let containers = || pod.list("spec.initContainers").iter().chain(pod.list("spec.containers"));
     let amount = |container: &Value, part: &str, name: &str| {
         let amounts = container.map("resources").and_then(|resources| resources.map(part)).cloned();
@@ -141,7 +156,7 @@ fn quality(pod: &Object) -> &'static str {
             limit.is_some() && (request.is_none() || request == limit)
         })
     };
-    // What the pod asks for as a whole counts, if it does.
+    // Pod-level resources decide, if there are any.
     let whole = pod.get("spec").filter(|spec| spec.get("resources").is_some());
     if let Some(whole) = whole {
         return match (asks(whole), is_exact(whole)) {
@@ -157,13 +172,13 @@ fn quality(pod: &Object) -> &'static str {
     }
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part != Part::Main {
-        return judge_status(object, old);
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part != ObjectPart::Main {
+        return validate_status(object, old);
     }
     let Some(spec) = object.map("spec") else { return vec![Cause::required("spec", "")] };
     let Some(old) = old.and_then(|old| old.map("spec")) else {
-        let mut causes = judge_spec(spec, "spec");
+        let mut causes = validate_spec(spec, "spec");
         if !spec.list("ephemeralContainers").is_empty() {
             causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
         }
@@ -173,11 +188,11 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         }
         return causes;
     };
-    // Rules that came after a pod was made do not hold it back.
-    let before = judge_spec(old, "spec");
-    let mut causes = judge_spec(spec, "spec");
+    // Problems that the stored pod has already are ignored.
+    let before = validate_spec(old, "spec");
+    let mut causes = validate_spec(spec, "spec");
     causes.retain(|cause| !before.contains(cause) && !cause.field.ends_with(".name"));
-    let changes = judge_change(spec, old);
+    let changes = validate_change(spec, old);
     if changes.iter().any(|cause| cause.field != "spec.activeDeadlineSeconds") {
         causes.retain(|cause| cause.field.ends_with(".image"));
     }
@@ -185,16 +200,16 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     causes
 }
 
-fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+fn validate_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let Some(old) = old else { return causes };
     let node = object.text("status.nominatedNodeName");
     if !node.is_empty() && node != old.text("status.nominatedNodeName") {
-        causes.extend(broken("status.nominatedNodeName", node, names::dns_subdomain));
+        causes.extend(name_causes("status.nominatedNodeName", node, names::dns_subdomain));
     }
-    let quality = object.text("status.qosClass");
-    if !quality.is_empty() && quality != old.text("status.qosClass") {
-        causes.push(Cause::invalid("status.qosClass", quality, "field is immutable"));
+    let qos_class = object.text("status.qosClass");
+    if !qos_class.is_empty() && qos_class != old.text("status.qosClass") {
+        causes.push(Cause::invalid("status.qosClass", qos_class, "field is immutable"));
     }
     let addresses = object.list("status.podIPs");
     let (mut fours, mut sixes) = (0, 0);
@@ -210,7 +225,7 @@ fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     for (at, condition) in object.list("status.conditions").iter().enumerate() {
         let kind = condition.text("type");
         if !old.list("status.conditions").iter().any(|known| known.text("type") == kind) {
-            causes.extend(broken(format!("status.conditions[{at}].Type"), kind, names::qualified_name));
+            causes.extend(name_causes(format!("status.conditions[{at}].Type"), kind, names::qualified_name));
         }
     }
     causes
@@ -236,7 +251,7 @@ fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What the pod is doing, in one word or two.
+/// The `STATUS` column.
 fn state(object: &Object) -> String {
     let own = [object.text("status.reason"), object.text("status.phase")];
     let mut state = own.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_owned();
@@ -245,9 +260,9 @@ fn state(object: &Object) -> String {
     if object.list("status.conditions").iter().any(|condition| is_gated(&condition)) {
         state = "SchedulingGated".to_owned();
     }
-    let preparing = preparing(object);
-    if let Some(preparing) = &preparing {
-        state.clone_from(preparing);
+    let init_state = init_state(object);
+    if let Some(init_state) = &init_state {
+        state.clone_from(init_state);
     } else {
         let mut is_running = false;
         for status in object.list("status.containerStatuses").iter().rev() {
@@ -257,7 +272,7 @@ fn state(object: &Object) -> String {
                 is_running = true;
             }
         }
-        // One container is done, another one runs.
+        // One container has completed, another one runs.
         if state == "Completed" && is_running {
             let conditions = object.list("status.conditions");
             let is_ready = conditions.iter().any(|one| one.text("type") == "Ready" && one.text("status") == "True");
@@ -285,8 +300,8 @@ fn stopped(status: &Value) -> Option<String> {
     }
 }
 
-/// Where the init containers are, if they are not through.
-fn preparing(object: &Object) -> Option<String> {
+/// The state of the init containers, if they have not completed.
+fn init_state(object: &Object) -> Option<String> {
     let total = object.list("spec.initContainers").len();
     for (at, status) in object.list("status.initContainerStatuses").iter().enumerate() {
         let code = status.at("state.terminated").map(|terminated| terminated.number("exitCode").unwrap_or(0));
@@ -344,7 +359,7 @@ mod tests {
     #[case(json!([{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m"}}}]), "Guaranteed")]
     #[case(json!([{"resources": {"limits": {"cpu": "0"}}}]), "BestEffort")]
     fn quality_follows_from_requests_and_limits(#[case] containers: Value, #[case] wanted: &str) {
-        assert_eq!(quality(&object(json!({"spec": {"containers": containers}}))), wanted);
+        assert_eq!(qos_class(&object(json!({"spec": {"containers": containers}}))), wanted);
     }
 
     #[rstest]
@@ -361,7 +376,7 @@ mod tests {
     #[test]
     fn status_of_a_new_pod_is_the_servers() {
         let mut pod = object(json!({"spec": {"containers": [{}]}, "status": {"phase": "Running"}}));
-        prepare(&mut pod, None, Part::Main);
+        prepare(&mut pod, None, ObjectPart::Main);
         assert_eq!(pod["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
     }
 }

@@ -1,37 +1,36 @@
-//! What a pod gets from the company that it keeps: the classes that it names, and the nodes that may fail it.
+//! Pod admission: priority, tolerations and runtime class of a new pod, and checks that depend on other objects.
 //!
-//! The real server does this in admission plugins that are on by default: Priority, DefaultTolerationSeconds and
-//! RuntimeClass. What they add is owned by nobody.
+//! kube-apiserver does this in admission plugins that are on by default: Priority, DefaultTolerationSeconds and
+//! RuntimeClass. The fields that they set have no field manager.
 
 use seaworthy_store::Key;
 use serde_json::{Value, json};
 
-use crate::object::reach::{Reach, map_mut};
+use crate::object::field_access::{FieldAccess, map_mut};
 use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::response::status::Failure;
 use crate::server::{Server, decode};
 
-/// Where classes are stored.
 const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 const RUNTIME_CLASSES: &str = "node.k8s.io/runtimeclasses";
 
-/// How a class says that it is for pods that name none. What is false is not written, so nothing else looks like it.
-const GLOBAL: &[u8] = br#""globalDefault":true"#;
+/// The encoded mark of the default priority class. False is not written, so no other text equals it.
+const GLOBAL_DEFAULT: &[u8] = br#""globalDefault":true"#;
 
-/// Troubles of a node that a pod puts up with for a while, and for how many seconds.
-const TROUBLES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-const PATIENCE: i64 = 300;
+/// Taints that pods tolerate for [`TOLERATION_SECONDS`] by default.
+const NODE_CONDITION_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const TOLERATION_SECONDS: i64 = 300;
 
-/// Completes a pod that is about to be stored.
-pub fn complete(call: &Call, pod: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
+/// Sets priority, tolerations and runtime class fields of a pod.
+pub fn admit_pod(call: &Call, pod: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
     let name = pod.name().to_owned();
-    let refused = |why: &str| Failure::forbidden(call.resource.named(), &name, why);
+    let refused = |why: &str| Failure::forbidden(call.resource.group_resource(), &name, why);
     let Some(spec) = map_mut(pod, "spec") else { return Ok(()) };
     match old {
         None => set_priority(&call.server, spec).map_err(|why| refused(&why))?,
         Some(old) => {
-            // Who leaves out what the server worked out does not mean to change it.
+            // An update without computed fields keeps them.
             for key in ["priority", "preemptionPolicy"] {
                 if let (None, Some(value)) = (spec.get(key), old.at(&format!("spec.{key}"))) {
                     spec.insert(key.to_owned(), value.clone());
@@ -41,12 +40,12 @@ pub fn complete(call: &Call, pod: &mut Object, old: Option<&Object>) -> Result<(
     }
     add_tolerations(spec);
     if old.is_none() {
-        follow_runtime(&call.server, spec).map_err(|why| refused(&why))?;
+        apply_runtime_class(&call.server, spec).map_err(|why| refused(&why))?;
     }
     Ok(())
 }
 
-/// Refuses a second class for pods that name none.
+/// Refuses a second default priority class.
 pub fn check_global(call: &Call, class: &mut Object, _: Option<&Object>) -> Result<(), Failure> {
     if !class.flag("globalDefault") {
         return Ok(());
@@ -55,19 +54,19 @@ pub fn check_global(call: &Call, class: &mut Object, _: Option<&Object>) -> Resu
         Some(other) if other.name() != class.name() => {
             let why =
                 format!("PriorityClass {} is already marked as default. Only one default can exist", other.name());
-            Err(Failure::forbidden(call.resource.named(), class.name(), &why))
+            Err(Failure::forbidden(call.resource.group_resource(), class.name(), &why))
         }
         _ => Ok(()),
     }
 }
 
-/// A node begins as not ready: nothing is scheduled to it before it says otherwise.
+/// Taints a new node as not ready, so that no pods are scheduled to it yet.
 pub fn taint_new_node(_: &Call, node: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
     if old.is_some() {
         return Ok(());
     }
-    let taint = json!({"key": TROUBLES[0], "effect": "NoSchedule"});
-    let is_there = |own: &Value| own.text("key") == TROUBLES[0] && own.text("effect") == "NoSchedule";
+    let taint = json!({"key": NODE_CONDITION_TAINTS[0], "effect": "NoSchedule"});
+    let is_there = |own: &Value| own.text("key") == NODE_CONDITION_TAINTS[0] && own.text("effect") == "NoSchedule";
     let spec = node.entry("spec").or_insert_with(|| json!({}));
     if spec.list("taints").iter().any(is_there) {
         return Ok(());
@@ -92,14 +91,14 @@ fn set_priority(server: &Server, spec: &mut Object) -> Result<(), String> {
     if let (true, Some(class)) = (named.is_empty(), &class) {
         spec.insert("priorityClassName".to_owned(), class.name().into());
     }
-    let worked_out = class.as_ref().and_then(|class| class.number("value")).unwrap_or(0);
-    if let Some(said) = spec.number("priority").filter(|said| *said != worked_out) {
+    let computed = class.as_ref().and_then(|class| class.number("value")).unwrap_or(0);
+    if let Some(said) = spec.number("priority").filter(|said| *said != computed) {
         return Err(format!(
             "the integer value of priority ({said}) must not be provided in pod spec; priority admission controller \
-             computed {worked_out} from the given PriorityClass name"
+             computed {computed} from the given PriorityClass name"
         ));
     }
-    spec.insert("priority".to_owned(), worked_out.into());
+    spec.insert("priority".to_owned(), computed.into());
     let policy = class.as_ref().map(|class| class.text("preemptionPolicy")).filter(|policy| !policy.is_empty());
     let policy = policy.unwrap_or("PreemptLowerPriority");
     let said = spec.text("preemptionPolicy");
@@ -113,11 +112,11 @@ fn set_priority(server: &Server, spec: &mut Object) -> Result<(), String> {
     Ok(())
 }
 
-/// The class of pods that name none, the least urgent one if there are several.
+/// The default priority class, the lowest one if there are several.
 fn global_class(server: &Server) -> Option<Object> {
     let records = server.store().list(PRIORITY_CLASSES, None).records;
-    let speaks_of_it = |body: &[u8]| body.windows(GLOBAL.len()).any(|window| window == GLOBAL);
-    let classes = records.iter().filter(|record| speaks_of_it(&record.body())).map(|record| decode(record));
+    let is_marked_global = |body: &[u8]| body.windows(GLOBAL_DEFAULT.len()).any(|window| window == GLOBAL_DEFAULT);
+    let classes = records.iter().filter(|record| is_marked_global(&record.body())).map(|record| decode(record));
     classes.filter(|class| class.flag("globalDefault")).min_by_key(|class| class.number("value").unwrap_or(0))
 }
 
@@ -126,24 +125,24 @@ fn class(server: &Server, resource: &str, name: &str) -> Option<Object> {
 }
 
 fn add_tolerations(spec: &mut Object) {
-    for trouble in TROUBLES {
-        let puts_up_with_it = |toleration: &Value| {
+    for taint in NODE_CONDITION_TAINTS {
+        let tolerates = |toleration: &Value| {
             let (key, effect) = (toleration.text("key"), toleration.text("effect"));
-            (key.is_empty() || key == trouble) && matches!(effect, "" | "NoExecute")
+            (key.is_empty() || key == taint) && matches!(effect, "" | "NoExecute")
         };
-        if spec.list("tolerations").iter().any(puts_up_with_it) {
+        if spec.list("tolerations").iter().any(tolerates) {
             continue;
         }
         let toleration =
-            json!({"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE});
+            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS});
         if let Some(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() {
             tolerations.push(toleration);
         }
     }
 }
 
-/// A pod of a runtime class takes over what the class needs.
-fn follow_runtime(server: &Server, spec: &mut Object) -> Result<(), String> {
+/// Applies overhead and scheduling of the runtime class.
+fn apply_runtime_class(server: &Server, spec: &mut Object) -> Result<(), String> {
     let name = spec.text("runtimeClassName").to_owned();
     let class = match name.as_str() {
         "" => Object::new(),

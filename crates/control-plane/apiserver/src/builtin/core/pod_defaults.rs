@@ -1,9 +1,9 @@
-//! What a pod's specification gets that its author left out, in a pod and in the template of one.
+//! Defaults of pod specifications, in pods and in pod templates.
 
 use serde_json::{Value, json};
 
 use crate::object::Object;
-use crate::object::reach::{Reach, each_mut, fill, map_mut};
+use crate::object::field_access::{FieldAccess, each_mut, fill, map_mut};
 
 /// The lists of containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -11,7 +11,7 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 /// The permissions of files in a volume, as decimal JSON has them: 0644.
 const FILE_MODE: i64 = 0o644;
 
-/// Fills in what both pods and templates get.
+/// Sets the defaults of pods and templates.
 pub fn fill_spec(spec: &mut Object) {
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "restartPolicy", "Always");
@@ -25,13 +25,13 @@ pub fn fill_spec(spec: &mut Object) {
     each_mut(spec, "volumes").for_each(fill_volume);
 }
 
-/// Fills in what only pods get.
+/// Sets the defaults of pods alone.
 pub fn fill_pod_spec(spec: &mut Object) {
     fill(spec, "enableServiceLinks", true);
     let is_on_host = spec.flag("hostNetwork");
     for key in ["initContainers", "containers"] {
         for container in each_mut(spec, key) {
-            ask_for_limits(container);
+            default_requests_to_limits(container);
             if is_on_host && key == "containers" {
                 for port in each_mut(container, "ports") {
                     let own = port.get("containerPort").cloned().unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn fill_pod_spec(spec: &mut Object) {
     }
 }
 
-/// The account has an old and a new name.
+/// The service account has a deprecated and a new field.
 fn same_account(spec: &mut Object) {
     let (old, new) = (spec.text("serviceAccount").to_owned(), spec.text("serviceAccountName").to_owned());
     let name = if new.is_empty() { old } else { new };
@@ -54,8 +54,8 @@ fn same_account(spec: &mut Object) {
     }
 }
 
-/// Who sets a limit and no request gets what they may have at most.
-pub fn ask_for_limits(container: &mut Object) {
+/// A missing request defaults to the limit.
+pub fn default_requests_to_limits(container: &mut Object) {
     let Some(resources) = map_mut(container, "resources") else { return };
     let Some(limits) = resources.map("limits").cloned() else { return };
     let requests = resources.entry("requests").or_insert_with(|| json!({}));
@@ -162,8 +162,8 @@ fn names_version(image: &str) -> bool {
     last.split_once(':').is_some_and(|(_, tag)| tag != "latest")
 }
 
-/// Puts the times into conditions that objects always have, known or not: the real server's conditions cannot lack
-/// them, so they count as written by whoever writes the condition.
+/// Adds missing times to conditions as null: kube-apiserver's conditions always have them, so they belong to the
+/// manager of the condition.
 pub fn fill_condition_times(object: &mut Object, times: &[&str]) {
     let Some(status) = map_mut(object, "status") else { return };
     for condition in each_mut(status, "conditions") {

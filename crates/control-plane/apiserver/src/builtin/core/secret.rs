@@ -1,4 +1,4 @@
-//! Secret: bytes by key that are nobody else's business.
+//! Secret: confidential data by key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::builtin::core::config_map::data_key;
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, Selectable};
+use crate::resource::built_in_kind::{BuiltInKind, ObjectPart, SelectableField, TableColumn};
 use crate::response::table;
 
-/// The most that all values together may weigh.
+/// The largest total size of all values, in bytes.
 const MAX_SIZE: usize = 1024 * 1024;
 
 const OPAQUE: &str = "Opaque";
@@ -19,23 +19,22 @@ const OPAQUE: &str = "Opaque";
 /// The annotation that names the account of a token.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-/// The kind.
-pub static SECRET: Kind = Kind {
+pub static SECRET: BuiltInKind = BuiltInKind {
     plural: "secrets",
     singular: "secret",
     kind: "Secret",
     definition: "io.k8s.api.core.v1.Secret",
-    selectable: &[Selectable::text("type")],
+    selectable: &[SelectableField::text("type")],
     defaults,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Type", "What is in it."),
-        Column::shown("Data", "How many entries it has."),
-        Column::AGE,
+        TableColumn::NAME,
+        TableColumn::text("Type", "What is in it."),
+        TableColumn::text("Data", "How many entries it has."),
+        TableColumn::AGE,
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn kind_of(object: &Object) -> &str {
@@ -57,7 +56,7 @@ fn defaults(object: &mut Object) {
     }
 }
 
-fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
     for (key, value) in entries(object) {
@@ -74,7 +73,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
             causes.push(Cause::required(format!("data[{key}]"), ""));
         }
     }
-    causes.extend(judge_content(object));
+    causes.extend(validate_content(object));
     if let Some(old) = old {
         if kind_of(old) != kind_of(object) {
             causes.push(Cause::invalid("type", &object["type"], "field is immutable"));
@@ -92,13 +91,13 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
 }
 
 /// The rules of well-known types beyond the entries that they need.
-fn judge_content(object: &Object) -> Vec<Cause> {
+fn validate_content(object: &Object) -> Vec<Cause> {
     let entry = |key: &str| entries(object).find(|(name, _)| *name == key).and_then(|(_, value)| value.as_str());
     let json = |key: &str| {
         let bytes = STANDARD.decode(entry(key)?).unwrap_or_default();
         let is_json = serde_json::from_slice::<Map<String, Value>>(&bytes).is_ok();
-        // Nothing of a secret belongs into a message.
-        (!is_json).then(|| Cause::invalid(format!("data[{key}]"), "<secret contents redacted>", "it is no JSON object"))
+        // Messages must not quote a secret.
+        (!is_json).then(|| Cause::invalid(format!("data[{key}]"), "<secret contents redacted>", "not a JSON object"))
     };
     match kind_of(object) {
         "kubernetes.io/dockercfg" => json(".dockercfg").into_iter().collect(),

@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 
 use crate::builtin::rules::container::port_or_name;
 use crate::builtin::rules::pod::{one_of, port};
-use crate::builtin::rules::service::{judge_balancer, judge_reach};
-use crate::object::reach::{Reach, each_mut, fill, map_mut};
+use crate::builtin::rules::service::{validate_addressing, validate_balancer};
+use crate::object::field_access::{FieldAccess, each_mut, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, STATUS, Selectable, Ways, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    BuiltInKind, KindBehaviour, ObjectPart, STATUS, SelectableField, TableColumn, isolate_status_from_creation,
+};
 use crate::response::table::{self, NONE};
 
-/// The kind.
-pub static SERVICE: Kind = Kind {
+pub static SERVICE: BuiltInKind = BuiltInKind {
     plural: "services",
     singular: "service",
     kind: "Service",
@@ -24,25 +25,25 @@ pub static SERVICE: Kind = Kind {
     subresources: &[STATUS],
     definition: "io.k8s.api.core.v1.Service",
     name_rule: names::dns_label,
-    ways: Ways { creates_on_update: true, answers_deleted: true, ..Ways::PLAIN },
-    selectable: &[Selectable::text("spec.clusterIP"), Selectable::text("spec.type")],
+    behaviour: KindBehaviour { creates_on_update: true, answers_deleted: true, ..KindBehaviour::PLAIN },
+    selectable: &[SelectableField::text("spec.clusterIP"), SelectableField::text("spec.type")],
     defaults,
     prepare,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Type", "From where it is reached."),
-        Column::shown("Cluster-IP", "Its address inside."),
-        Column::shown("External-IP", "Its addresses outside."),
-        Column::shown("Port(s)", "Its ports."),
-        Column::AGE,
-        Column::wide("Selector", "The pods behind it."),
+        TableColumn::NAME,
+        TableColumn::text("Type", "From where it is reached."),
+        TableColumn::text("Cluster-IP", "Its address inside."),
+        TableColumn::text("External-IP", "Its addresses outside."),
+        TableColumn::text("Port(s)", "Its ports."),
+        TableColumn::AGE,
+        TableColumn::wide("Selector", "The pods behind it."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// Differs: the real server gives out an address and node ports, because it has networks to take them from.
+/// Differs: the real server allocates an address and node ports, because it has networks to allocate from.
 fn defaults(object: &mut Object) {
     if let Some(balancer) = map_mut(object, "status.loadBalancer") {
         for address in each_mut(balancer, "ingress").filter(|address| !address.text("ip").is_empty()) {
@@ -81,8 +82,8 @@ fn defaults(object: &mut Object) {
     fill(spec, "internalTrafficPolicy", "Cluster");
 }
 
-/// A service that is no longer reached from outside leaves behind what it had for that and does not speak of.
-fn leave_behind(spec: &mut Object, old: &Object) {
+/// Removes unchanged external-traffic fields when a service becomes internal.
+fn drop_external_fields(spec: &mut Object, old: &Object) {
     let is_outside = |spec: &Object| matches!(spec.text("type"), "NodePort" | "LoadBalancer");
     if is_outside(spec) || !is_outside(old) {
         return;
@@ -100,9 +101,9 @@ fn leave_behind(spec: &mut Object, old: &Object) {
     }
 }
 
-/// One address has an old and a new name; who changes only the one means both. A service that becomes a mere name
-/// leaves all of them behind.
-fn follow_address(spec: &mut Object, old: &Object) {
+/// Keeps `clusterIP` and `clusterIPs` in sync when only one is changed, and removes the address fields when a service
+/// becomes an ExternalName.
+fn sync_cluster_ips(spec: &mut Object, old: &Object) {
     if spec.text("type") == "ExternalName" && old.text("type") != "ExternalName" {
         for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
             if spec.get(key) == old.get(key) {
@@ -118,7 +119,7 @@ fn follow_address(spec: &mut Object, old: &Object) {
             spec.insert("clusterIPs".to_owned(), json!([first]));
         }
         first if first.is_empty() && !old.text("clusterIP").is_empty() => {
-            // Who clears it keeps it.
+            // Clearing it has no effect.
             for key in ["clusterIP", "clusterIPs"] {
                 if let Some(value) = old.get(key) {
                     spec.insert(key.to_owned(), value.clone());
@@ -129,15 +130,15 @@ fn follow_address(spec: &mut Object, old: &Object) {
     }
 }
 
-/// Says which addresses the service has.
-fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
-    keep_parts_apart_from_the_start(object, old, part);
+/// Sets the address fields.
+fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
+    isolate_status_from_creation(object, old, part);
     let Some(spec) = map_mut(object, "spec") else { return };
     if let Some(old) = old.and_then(|old| old.map("spec")) {
-        leave_behind(spec, old);
+        drop_external_fields(spec, old);
     }
     if let Some(old) = old.and_then(|old| old.map("spec")) {
-        follow_address(spec, old);
+        sync_cluster_ips(spec, old);
     }
     if spec.text("type") == "ExternalName" {
         return;
@@ -146,7 +147,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     if !address.is_empty() {
         fill(spec, "clusterIPs", json!([address]));
     }
-    // Nobody knows the addresses behind a service that selects nothing and has no address of its own.
+    // A headless service without a selector may have endpoints of any family.
     let is_open = address == "None" && spec.map("selector").is_none();
     let (families, policy) = match is_open {
         true => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
@@ -154,7 +155,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
         false => (json!(["IPv4"]), "SingleStack"),
     };
     if let (Some(old), false) = (old.and_then(|old| old.map("spec")), spec.contains_key("ipFamilies")) {
-        // Who does not speak of addresses keeps them.
+        // An update without address fields keeps them.
         for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let Some(value) = old.get(key) {
                 fill(spec, key, value.clone());
@@ -165,9 +166,9 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     fill(spec, "ipFamilyPolicy", policy);
 }
 
-fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part == Part::Status {
-        return judge_balancer(object);
+fn validate(object: &Object, old: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part == ObjectPart::Status {
+        return validate_balancer(object);
     }
     let mut causes = Vec::new();
     let kind = object.text("spec.type");
@@ -215,7 +216,7 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             causes.extend(problems.iter().map(|why| Cause::invalid("spec.externalName", name, why)));
         }
     }
-    causes.extend(judge_reach(object));
+    causes.extend(validate_addressing(object));
     if let Some(old) = old {
         let (had, has) = (old.text("spec.clusterIP"), object.text("spec.clusterIP"));
         let keeps = kind != "ExternalName" && old.text("spec.type") != "ExternalName";
@@ -288,7 +289,7 @@ mod tests {
     #[case(json!({"ports": [{"port": 80, "nodePort": 30000}]}), &["spec.ports[0].nodePort"])]
     #[case(json!({"ports": [{"port": 80}], "type": "Odd"}), &["spec.type"])]
     fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
-        let causes = validate(&filled(spec), None, Part::Main);
+        let causes = validate(&filled(spec), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

@@ -1,15 +1,14 @@
-//! ServiceAccount: who a program in a pod is.
+//! ServiceAccount: the identity of a program in a pod.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::object::{Metadata, Object};
 use crate::request::Verb;
-use crate::resource::kind::{Column, Deed, Kind, Subresource, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, KindBehaviour, Subresource, SubresourceAction, TableColumn};
 use crate::response::table;
 
-/// The kind.
-pub static SERVICE_ACCOUNT: Kind = Kind {
+pub static SERVICE_ACCOUNT: BuiltInKind = BuiltInKind {
     plural: "serviceaccounts",
     singular: "serviceaccount",
     kind: "ServiceAccount",
@@ -18,13 +17,13 @@ pub static SERVICE_ACCOUNT: Kind = Kind {
         name: "token",
         kind: ("authentication.k8s.io", "v1", "TokenRequest"),
         verbs: &[Verb::Create],
-        deed: Deed::Token,
+        action: SubresourceAction::CreateToken,
     }],
     definition: "io.k8s.api.core.v1.ServiceAccount",
-    ways: Ways { answers_deleted: true, ..Ways::PLAIN },
-    columns: &[Column::NAME, Column::AGE],
+    behaviour: KindBehaviour { answers_deleted: true, ..KindBehaviour::PLAIN },
+    columns: &[TableColumn::NAME, TableColumn::AGE],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {

@@ -1,23 +1,26 @@
-//! ValidatingAdmissionPolicy and its binding: rules of users for the objects of all.
+//! ValidatingAdmissionPolicy and its binding: validation rules that administrators define.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
 use crate::admission::AdmissionPolicy;
-use crate::builtin::apps::workload::judge_selector;
+use crate::builtin::apps::workload::validate_selector;
 use crate::builtin::rules::pod::one_of;
-use crate::object::reach::{Reach, each_mut, fill, map_mut};
+use crate::object::field_access::{FieldAccess, each_mut, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, TableColumn, isolate_status_from_creation,
+};
 use crate::response::table;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-const WAYS: Ways = Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN };
+const BEHAVIOUR: KindBehaviour =
+    KindBehaviour { updates_unconditionally: false, generation: GenerationPolicy::SpecChanges, ..KindBehaviour::PLAIN };
 
 /// The rules.
-pub static VALIDATING_ADMISSION_POLICY: Kind = Kind {
+pub static VALIDATING_ADMISSION_POLICY: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "validatingadmissionpolicies",
     singular: "validatingadmissionpolicy",
@@ -26,15 +29,15 @@ pub static VALIDATING_ADMISSION_POLICY: Kind = Kind {
     categories: &["api-extensions"],
     subresources: &[STATUS],
     definition: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     defaults: fill_policy,
-    prepare: keep_parts_apart_from_the_start,
-    validate: judge_policy,
+    prepare: isolate_status_from_creation,
+    validate: validate_policy,
     columns: &[
-        Column::NAME,
-        Column::count("Validations", "How many rules it has."),
-        Column::shown("ParamKind", "The kind of the objects that it is set up by."),
-        Column::AGE,
+        TableColumn::NAME,
+        TableColumn::count("Validations", "How many rules it has."),
+        TableColumn::text("ParamKind", "The kind of the objects that it is set up by."),
+        TableColumn::AGE,
     ],
     cells: |object, now| {
         let kind = object.at("spec.paramKind");
@@ -46,11 +49,11 @@ pub static VALIDATING_ADMISSION_POLICY: Kind = Kind {
             table::age(object, now),
         ]
     },
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 /// Where the rules hold.
-pub static VALIDATING_ADMISSION_POLICY_BINDING: Kind = Kind {
+pub static VALIDATING_ADMISSION_POLICY_BINDING: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "validatingadmissionpolicybindings",
     singular: "validatingadmissionpolicybinding",
@@ -58,17 +61,17 @@ pub static VALIDATING_ADMISSION_POLICY_BINDING: Kind = Kind {
     is_namespaced: false,
     categories: &["api-extensions"],
     definition: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     defaults: |object| fill_match(object, "spec.matchResources"),
-    validate: judge_binding,
+    validate: validate_binding,
     columns: &[
-        Column::NAME,
-        Column::shown("PolicyName", "The rules."),
-        Column::shown("ParamRef", "The object that they are set up by."),
-        Column::AGE,
+        TableColumn::NAME,
+        TableColumn::text("PolicyName", "The rules."),
+        TableColumn::text("ParamRef", "The object that they are set up by."),
+        TableColumn::AGE,
     ],
     cells: binding_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
 fn fill_policy(object: &mut Object) {
@@ -90,8 +93,8 @@ fn fill_match(object: &mut Object, path: &str) {
     }
 }
 
-fn judge_policy(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
-    if part == Part::Status {
+fn validate_policy(object: &Object, _: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
+    if part == ObjectPart::Status {
         return Vec::new();
     }
     let mut causes = Vec::new();
@@ -121,7 +124,7 @@ fn judge_policy(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
             if constraints.list("resourceRules").is_empty() {
                 causes.push(Cause::required("spec.matchConstraints.resourceRules", ""));
             }
-            causes.extend(judge_match(constraints, "spec.matchConstraints"));
+            causes.extend(validate_match(constraints, "spec.matchConstraints"));
         }
     }
     causes.extend(AdmissionPolicy::mistakes(object));
@@ -135,12 +138,12 @@ fn judge_policy(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
     causes
 }
 
-fn judge_match(constraints: &Object, field: &str) -> Vec<Cause> {
+fn validate_match(constraints: &Object, field: &str) -> Vec<Cause> {
     let policy = constraints.text("matchPolicy");
     let mut causes: Vec<Cause> =
         one_of(&format!("{field}.matchPolicy"), policy, &["Equivalent", "Exact"]).into_iter().collect();
     for key in ["namespaceSelector", "objectSelector"] {
-        causes.extend(judge_selector(constraints.get(key), &format!("{field}.{key}")));
+        causes.extend(validate_selector(constraints.get(key), &format!("{field}.{key}")));
     }
     for list in ["resourceRules", "excludeResourceRules"] {
         for (at, rule) in constraints.list(list).iter().enumerate() {
@@ -159,7 +162,7 @@ fn judge_match(constraints: &Object, field: &str) -> Vec<Cause> {
     causes
 }
 
-fn judge_binding(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate_binding(object: &Object, _: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     if object.text("spec.policyName").is_empty() {
         causes.push(Cause::required("spec.policyName", ""));
@@ -182,7 +185,7 @@ fn judge_binding(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
         causes.push(Cause::invalid("spec.validationActions", &Value::from(actions), why));
     }
     if let Some(constraints) = object.map("spec.matchResources") {
-        causes.extend(judge_match(constraints, "spec.matchResources"));
+        causes.extend(validate_match(constraints, "spec.matchResources"));
     }
     causes
 }
@@ -227,7 +230,7 @@ mod tests {
     fn policy_says_what_it_is_about(#[case] spec: Value, #[case] fields: &[&str]) {
         let mut object = object(spec);
         fill_policy(&mut object);
-        let causes = judge_policy(&object, None, Part::Main);
+        let causes = validate_policy(&object, None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -238,7 +241,7 @@ mod tests {
     #[case(json!({"policyName": "p", "validationActions": ["Deny", "Warn"]}), &["spec.validationActions"])]
     #[case(json!({"policyName": "p", "validationActions": ["Audit", "Audit"]}), &["spec.validationActions[1]"])]
     fn binding_says_what_happens(#[case] spec: Value, #[case] fields: &[&str]) {
-        let causes = judge_binding(&object(spec), None, Part::Main);
+        let causes = validate_binding(&object(spec), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

@@ -1,18 +1,19 @@
-//! PodDisruptionBudget: how many of some pods may be missing at a time.
+//! PodDisruptionBudget: limits how many pods of a set may be evicted at a time.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
-use crate::builtin::apps::workload::{judge_count_or_percent, judge_not_above_all, judge_selector};
+use crate::builtin::apps::workload::{validate_count_or_percent, validate_not_above_all, validate_selector};
 use crate::builtin::rules::pod::{not_negative, one_of};
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
+use crate::resource::built_in_kind::{
+    BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, STATUS, TableColumn, isolate_status_from_creation,
+};
 use crate::response::table;
 
-/// The kind.
-pub static POD_DISRUPTION_BUDGET: Kind = Kind {
+pub static POD_DISRUPTION_BUDGET: BuiltInKind = BuiltInKind {
     group: "policy",
     plural: "poddisruptionbudgets",
     singular: "poddisruptionbudget",
@@ -20,23 +21,27 @@ pub static POD_DISRUPTION_BUDGET: Kind = Kind {
     short_names: &["pdb"],
     subresources: &[STATUS],
     definition: "io.k8s.api.policy.v1.PodDisruptionBudget",
-    ways: Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
-    prepare: keep_parts_apart_from_the_start,
+    behaviour: KindBehaviour {
+        updates_unconditionally: false,
+        generation: GenerationPolicy::SpecChanges,
+        ..KindBehaviour::PLAIN
+    },
+    prepare: isolate_status_from_creation,
     validate,
     columns: &[
-        Column::NAME,
-        Column::shown("Min Available", "How many pods must be there."),
-        Column::shown("Max Unavailable", "How many pods may be missing."),
-        Column::count("Allowed Disruptions", "How many pods may be evicted now."),
-        Column::AGE,
+        TableColumn::NAME,
+        TableColumn::text("Min Available", "How many pods must be there."),
+        TableColumn::text("Max Unavailable", "How many pods may be missing."),
+        TableColumn::count("Allowed Disruptions", "How many pods may be evicted now."),
+        TableColumn::AGE,
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn validate(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
+fn validate(object: &Object, _: Option<&Object>, part: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
-    if part == Part::Status {
+    if part == ObjectPart::Status {
         for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
             let field = format!("status.{key}");
             causes.extend(not_negative(&field, object.number(&field)));
@@ -58,10 +63,10 @@ fn validate(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
         causes.push(Cause::invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
     }
     for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
-        causes.extend(judge_count_or_percent(field, value));
-        causes.extend(judge_not_above_all(field, value));
+        causes.extend(validate_count_or_percent(field, value));
+        causes.extend(validate_not_above_all(field, value));
     }
-    causes.extend(judge_selector(object.at("spec.selector"), "spec.selector"));
+    causes.extend(validate_selector(object.at("spec.selector"), "spec.selector"));
     let policy = object.text("spec.unhealthyPodEvictionPolicy");
     if !matches!(policy, "" | "IfHealthyBudget" | "AlwaysAllow") {
         let words = ["AlwaysAllow", "IfHealthyBudget"];
@@ -101,7 +106,7 @@ mod tests {
     #[case(json!({"unhealthyPodEvictionPolicy": "Never"}), &["spec.unhealthyPodEvictionPolicy"])]
     fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
         let object = json!({"spec": spec}).as_object().unwrap().clone();
-        let causes = validate(&object, None, Part::Main);
+        let causes = validate(&object, None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

@@ -1,4 +1,4 @@
-//! Access kinds: roles and bindings, and the reviews that ask about access.
+//! RBAC kinds: roles and bindings, and the review kinds.
 
 pub mod review;
 pub mod role;

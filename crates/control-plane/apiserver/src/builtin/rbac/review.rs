@@ -1,37 +1,38 @@
-//! Reviews: questions to the server about who somebody is and what they may do. Answered, never stored.
+//! Review kinds: requests that ask for an identity or for an access decision. They are answered and never stored.
 
 use seaworthy_schema::Cause;
 use serde_json::{Map, Value, json};
 
-use crate::access::{Action, Identity};
-use crate::authentication::{AUDIENCE, Accepted};
+use crate::access::{AccessRequest, Identity};
+use crate::authentication::{AUDIENCE, AuthenticatedToken};
 use crate::clock;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 use crate::object::{Metadata, Object};
 use crate::request::Call;
 use crate::request::Verb;
-use crate::resource::kind::{Kind, Review};
-use crate::response::status::{Failure, Named};
+use crate::resource::built_in_kind::{BuiltInKind, Review};
+use crate::response::status::{Failure, GroupResource};
 use crate::write;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
-const REVIEW: Kind = Kind { group: AUTHORIZATION, is_namespaced: false, verbs: &[Verb::Create], ..Kind::BASE };
+const REVIEW: BuiltInKind =
+    BuiltInKind { group: AUTHORIZATION, is_namespaced: false, verbs: &[Verb::Create], ..BuiltInKind::BASE };
 
-/// Who has this token?
-pub static TOKEN_REVIEW: Kind = Kind {
+/// TokenReview: the identity of a token.
+pub static TOKEN_REVIEW: BuiltInKind = BuiltInKind {
     group: AUTHENTICATION,
     plural: "tokenreviews",
     singular: "tokenreview",
     kind: "TokenReview",
     definition: "io.k8s.api.authentication.v1.TokenReview",
-    review: Some(whose_token),
+    review: Some(review_token),
     ..REVIEW
 };
 
-/// Who am I?
-pub static SELF_SUBJECT_REVIEW: Kind = Kind {
+/// SelfSubjectReview: the identity of the client.
+pub static SELF_SUBJECT_REVIEW: BuiltInKind = BuiltInKind {
     group: AUTHENTICATION,
     plural: "selfsubjectreviews",
     singular: "selfsubjectreview",
@@ -40,64 +41,64 @@ pub static SELF_SUBJECT_REVIEW: Kind = Kind {
     review: Some(|call, mut review| {
         // The answer repeats nothing of the question.
         review.insert("metadata".to_owned(), json!({}));
-        review.set_meta("creationTimestamp", clock::written(call.server.world().now()));
+        review.set_meta("creationTimestamp", clock::rfc3339(call.server.clock().now()));
         Ok(answered(review, json!({"userInfo": call.identity.to_json()})))
     }),
     ..REVIEW
 };
 
-/// May they do that?
-pub static SUBJECT_ACCESS_REVIEW: Kind = Kind {
+/// SubjectAccessReview: whether a user may do something.
+pub static SUBJECT_ACCESS_REVIEW: BuiltInKind = BuiltInKind {
     plural: "subjectaccessreviews",
     singular: "subjectaccessreview",
     kind: "SubjectAccessReview",
     definition: "io.k8s.api.authorization.v1.SubjectAccessReview",
     review: Some(|call, review| {
-        let mut causes = judge_attributes(&review);
-        causes.extend(judge_subject(&review));
-        decided(call, review, causes, None)
+        let mut causes = validate_attributes(&review);
+        causes.extend(validate_subject(&review));
+        review_access(call, review, causes, None)
     }),
     ..REVIEW
 };
 
-/// May I do that?
-pub static SELF_SUBJECT_ACCESS_REVIEW: Kind = Kind {
+/// SelfSubjectAccessReview: whether the client may do something.
+pub static SELF_SUBJECT_ACCESS_REVIEW: BuiltInKind = BuiltInKind {
     plural: "selfsubjectaccessreviews",
     singular: "selfsubjectaccessreview",
     kind: "SelfSubjectAccessReview",
     definition: "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
     review: Some(|call, review| {
-        let causes = judge_attributes(&review);
-        decided(call, review, causes, Some(&call.identity))
+        let causes = validate_attributes(&review);
+        review_access(call, review, causes, Some(&call.identity))
     }),
     ..REVIEW
 };
 
-/// May they do that in this namespace?
-pub static LOCAL_SUBJECT_ACCESS_REVIEW: Kind = Kind {
+/// LocalSubjectAccessReview: whether a user may do something in a namespace.
+pub static LOCAL_SUBJECT_ACCESS_REVIEW: BuiltInKind = BuiltInKind {
     plural: "localsubjectaccessreviews",
     singular: "localsubjectaccessreview",
     kind: "LocalSubjectAccessReview",
     is_namespaced: true,
     definition: "io.k8s.api.authorization.v1.LocalSubjectAccessReview",
     review: Some(|call, review| {
-        let mut causes = judge_attributes(&review);
-        causes.extend(judge_subject(&review));
+        let mut causes = validate_attributes(&review);
+        causes.extend(validate_subject(&review));
         let namespace = review.text("spec.resourceAttributes.namespace");
         if review.at("spec.nonResourceAttributes").is_some() {
             let why = "disallowed on this kind of request";
-            causes.push(Cause::invalid("spec.nonResourceAttributes", seaworthy_schema::Shown::OMITTED, why));
+            causes.push(Cause::invalid("spec.nonResourceAttributes", seaworthy_schema::ShownValue::OMITTED, why));
         } else if namespace != call.path.namespace {
             let why = "must match metadata.namespace";
             causes.push(Cause::invalid("spec.resourceAttributes.namespace", namespace, why));
         }
-        decided(call, review, causes, None)
+        review_access(call, review, causes, None)
     }),
     ..REVIEW
 };
 
-/// What may I do here?
-pub static SELF_SUBJECT_RULES_REVIEW: Kind = Kind {
+/// SelfSubjectRulesReview: the client's rules in a namespace.
+pub static SELF_SUBJECT_RULES_REVIEW: BuiltInKind = BuiltInKind {
     plural: "selfsubjectrulesreviews",
     singular: "selfsubjectrulesreview",
     kind: "SelfSubjectRulesReview",
@@ -111,7 +112,7 @@ fn answered(mut review: Object, status: Value) -> Object {
     review
 }
 
-fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
+fn review_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let token = review.text("spec.token");
     if token.is_empty() {
         return Err(Failure::bad_request("token is required for TokenReview in authentication"));
@@ -119,7 +120,7 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let wanted: Vec<&str> = review.list("spec.audiences").iter().filter_map(Value::as_str).collect();
     let audiences = if wanted.is_empty() { vec![AUDIENCE] } else { wanted };
     let status = match call.server.identify(token, &audiences) {
-        Some(Accepted { identity, audiences }) => {
+        Some(AuthenticatedToken { identity, audiences }) => {
             json!({"authenticated": true, "user": identity.to_json(), "audiences": audiences})
         }
         None => json!({"user": {}, "error": "invalid bearer token"}),
@@ -127,7 +128,7 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     Ok(answered(review, status))
 }
 
-fn judge_attributes(review: &Object) -> Vec<Cause> {
+fn validate_attributes(review: &Object) -> Vec<Cause> {
     let (on, off) = (review.at("spec.resourceAttributes"), review.at("spec.nonResourceAttributes"));
     if on.is_some() != off.is_some() {
         return Vec::new();
@@ -136,21 +137,26 @@ fn judge_attributes(review: &Object) -> Vec<Cause> {
     vec![Cause::invalid("spec", off.unwrap_or(&Value::Null), why)]
 }
 
-fn judge_subject(review: &Object) -> Option<Cause> {
-    let is_nobody = review.text("spec.user").is_empty() && review.list("spec.groups").is_empty();
+fn validate_subject(review: &Object) -> Option<Cause> {
+    let is_empty = review.text("spec.user").is_empty() && review.list("spec.groups").is_empty();
     let why = "at least one of user or group must be specified";
-    is_nobody.then(|| Cause::invalid("spec.user", review.text("spec.user"), why))
+    is_empty.then(|| Cause::invalid("spec.user", review.text("spec.user"), why))
 }
 
-/// Whether somebody may do what the review asks: the given one, or the one that it names.
-fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Identity>) -> Result<Object, Failure> {
-    // A question has no name.
+/// Decides an access review, for `who` or for the user in its spec.
+fn review_access(
+    call: &Call,
+    review: Object,
+    mut causes: Vec<Cause>,
+    who: Option<&Identity>,
+) -> Result<Object, Failure> {
+    // Reviews must not have a name.
     if review.metadata().keys().any(|key| !matches!(key.as_str(), "managedFields" | "namespace")) {
         let shown = review.get("metadata").unwrap_or(&Value::Null);
         causes.push(Cause::invalid("metadata", shown, "must be empty"));
     }
     if !causes.is_empty() {
-        return Err(Failure::invalid(Named { group: AUTHORIZATION, word: "" }, "", causes));
+        return Err(Failure::invalid(GroupResource { group: AUTHORIZATION, resource: "" }, "", causes));
     }
     let named;
     let who = match who {
@@ -162,8 +168,8 @@ fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Ide
             &named
         }
     };
-    let action = match (review.at("spec.resourceAttributes"), review.at("spec.nonResourceAttributes")) {
-        (Some(wanted), _) => Action {
+    let request = match (review.at("spec.resourceAttributes"), review.at("spec.nonResourceAttributes")) {
+        (Some(wanted), _) => AccessRequest {
             verb: wanted.text("verb"),
             group: wanted.text("group"),
             resource: wanted.text("resource"),
@@ -173,12 +179,12 @@ fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Ide
             path: None,
         },
         (None, Some(wanted)) => {
-            Action { verb: wanted.text("verb"), path: Some(wanted.text("path")), ..Action::default() }
+            AccessRequest { verb: wanted.text("verb"), path: Some(wanted.text("path")), ..AccessRequest::default() }
         }
-        // Judged above.
-        (None, None) => Action::default(),
+        // Validated above.
+        (None, None) => AccessRequest::default(),
     };
-    let (allowed, reason) = call.server.policy().decision(who, &action);
+    let (allowed, reason) = call.server.policy().decision(who, &request);
     let mut status = json!({"allowed": allowed});
     if let Some(reason) = reason {
         status["reason"] = reason.into();
@@ -190,7 +196,7 @@ fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Ide
     Ok(answered(review, status))
 }
 
-/// Selectors that cannot be read, which are as good as none.
+/// Invalid selectors, which are ignored.
 fn odd_selectors(review: &Object) -> Vec<String> {
     let mut odd = Vec::new();
     for key in ["fieldSelector", "labelSelector"] {
@@ -216,7 +222,7 @@ fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
     }
     let policy = call.server.policy();
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
-    for rule in policy.held(&call.identity, namespace) {
+    for rule in policy.rules_for(&call.identity, namespace) {
         let list = if rule.paths.is_empty() { &mut resources } else { &mut paths };
         list.push(rule.to_json());
     }
@@ -232,9 +238,9 @@ fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
     Ok(answered(review, status.into()))
 }
 
-/// Reads, answers and completes a review.
+/// Answers a review.
 pub fn answer(call: &Call, mut review: Object, how: Review, manager: &str) -> Result<Object, Failure> {
-    write::place(call, &mut review)?;
+    write::set_namespace(call, &mut review)?;
     review.metadata_mut();
-    how(call, write::own_written(call, None, review, manager))
+    how(call, write::track_write(call, None, review, manager))
 }

@@ -1,48 +1,48 @@
-//! Role, ClusterRole and their bindings: who may do what.
+//! Role, ClusterRole and their bindings.
 
 use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::builtin::apps::workload::judge_selector;
-use crate::object::reach::{Reach, each_mut, fill, map_mut};
+use crate::builtin::apps::workload::validate_selector;
+use crate::object::field_access::{FieldAccess, each_mut, fill, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, KindBehaviour, ObjectPart, TableColumn};
 use crate::response::table;
 
 /// The group of these kinds.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-const WAYS: Ways = Ways { creates_on_update: true, ..Ways::PLAIN };
+const BEHAVIOUR: KindBehaviour = KindBehaviour { creates_on_update: true, ..KindBehaviour::PLAIN };
 
-const ROLE_COLUMNS: &[Column] = &[Column::NAME, Column::date("Created At", "When it was created.")];
+const ROLE_COLUMNS: &[TableColumn] = &[TableColumn::NAME, TableColumn::date("Created At", "When it was created.")];
 
-const BINDING_COLUMNS: &[Column] = &[
-    Column::NAME,
-    Column::shown("Role", "The role that is given."),
-    Column::AGE,
-    Column::wide("Users", "The users who have it."),
-    Column::wide("Groups", "The groups that have it."),
-    Column::wide("ServiceAccounts", "The service accounts that have it."),
+const BINDING_COLUMNS: &[TableColumn] = &[
+    TableColumn::NAME,
+    TableColumn::text("Role", "The role that is given."),
+    TableColumn::AGE,
+    TableColumn::wide("Users", "The users who have it."),
+    TableColumn::wide("Groups", "The groups that have it."),
+    TableColumn::wide("ServiceAccounts", "The service accounts that have it."),
 ];
 
-/// Rights in a namespace.
-pub static ROLE: Kind = Kind {
+/// A role in a namespace.
+pub static ROLE: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "roles",
     singular: "role",
     kind: "Role",
     definition: "io.k8s.api.rbac.v1.Role",
     name_rule: names::path_segment,
-    ways: WAYS,
-    validate: |object, _, _| judge_rules(object, true),
+    behaviour: BEHAVIOUR,
+    validate: |object, _, _| validate_rules(object, true),
     columns: ROLE_COLUMNS,
     cells: role_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// Rights everywhere, or for a namespace to take.
-pub static CLUSTER_ROLE: Kind = Kind {
+/// A role for all namespaces, or for bindings in namespaces.
+pub static CLUSTER_ROLE: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "clusterroles",
     singular: "clusterrole",
@@ -50,31 +50,31 @@ pub static CLUSTER_ROLE: Kind = Kind {
     is_namespaced: false,
     definition: "io.k8s.api.rbac.v1.ClusterRole",
     name_rule: names::path_segment,
-    ways: WAYS,
-    validate: judge_cluster_role,
+    behaviour: BEHAVIOUR,
+    validate: validate_cluster_role,
     columns: ROLE_COLUMNS,
     cells: role_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// A role given to somebody in a namespace.
-pub static ROLE_BINDING: Kind = Kind {
+/// A role binding in a namespace.
+pub static ROLE_BINDING: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "rolebindings",
     singular: "rolebinding",
     kind: "RoleBinding",
     definition: "io.k8s.api.rbac.v1.RoleBinding",
     name_rule: names::path_segment,
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     defaults: fill_binding,
-    validate: |object, old, _| judge_binding(object, old, true),
+    validate: |object, old, _| validate_binding(object, old, true),
     columns: BINDING_COLUMNS,
     cells: binding_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// A role given to somebody everywhere.
-pub static CLUSTER_ROLE_BINDING: Kind = Kind {
+/// A role binding for all namespaces.
+pub static CLUSTER_ROLE_BINDING: BuiltInKind = BuiltInKind {
     group: GROUP,
     plural: "clusterrolebindings",
     singular: "clusterrolebinding",
@@ -82,16 +82,16 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
     is_namespaced: false,
     definition: "io.k8s.api.rbac.v1.ClusterRoleBinding",
     name_rule: names::path_segment,
-    ways: WAYS,
+    behaviour: BEHAVIOUR,
     defaults: fill_binding,
-    validate: |object, old, _| judge_binding(object, old, false),
+    validate: |object, old, _| validate_binding(object, old, false),
     columns: BINDING_COLUMNS,
     cells: binding_cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn judge_cluster_role(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
-    let mut causes = judge_rules(object, false);
+fn validate_cluster_role(object: &Object, _: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
+    let mut causes = validate_rules(object, false);
     if let Some(rule) = object.get("aggregationRule") {
         let field = "aggregationRule.clusterRoleSelectors";
         let selectors = rule.list("clusterRoleSelectors");
@@ -102,7 +102,7 @@ fn judge_cluster_role(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause
             ));
         }
         for (at, selector) in selectors.iter().enumerate() {
-            let problems = judge_selector(Some(selector), &format!("{field}[{at}]"));
+            let problems = validate_selector(Some(selector), &format!("{field}[{at}]"));
             let is_readable = problems.is_empty();
             causes.extend(problems);
             if !is_readable {
@@ -113,7 +113,7 @@ fn judge_cluster_role(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause
     causes
 }
 
-fn judge_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
+fn validate_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (at, rule) in object.list("rules").iter().enumerate() {
         let field = |key: &str| format!("rules[{at}].{key}");
@@ -157,7 +157,7 @@ fn fill_binding(object: &mut Object) {
     }
 }
 
-fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> Vec<Cause> {
+fn validate_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> Vec<Cause> {
     let kinds: &[&str] = if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     let mut causes = Vec::new();
     let reference = object.get("roleRef").unwrap_or(&Value::Null);
@@ -183,7 +183,7 @@ fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> 
                 if !group.is_empty() {
                     causes.push(Cause::not_supported(field("apiGroup"), group, &[""]));
                 }
-                // In a namespace, an account is one of its own unless it says otherwise.
+                // In a RoleBinding, the namespace of an account defaults to its own.
                 if !is_namespaced && subject.text("namespace").is_empty() {
                     causes.push(Cause::required(field("namespace"), ""));
                 }
@@ -229,7 +229,7 @@ fn binding_cells(object: &Object, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// The rule that allows everything: who makes a role of all that others match must hold it.
+/// The rules that allow everything: the author of an aggregated role must have them.
 pub fn everything() -> Value {
     json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}])
 }
@@ -250,7 +250,7 @@ mod tests {
     #[case(json!([{"verbs": ["get"]}]), &["rules[0].apiGroups", "rules[0].resources"])]
     #[case(json!([{"nonResourceURLs": ["/x"], "verbs": ["get"]}]), &["rules[0].nonResourceURLs"])]
     fn rules_of_a_role_are_complete_and_about_resources(#[case] rules: Value, #[case] fields: &[&str]) {
-        let causes = judge_rules(&object(json!({"rules": rules})), true);
+        let causes = validate_rules(&object(json!({"rules": rules})), true);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -269,7 +269,7 @@ mod tests {
     ) {
         let mut binding = object(json!({"roleRef": reference, "subjects": subjects}));
         fill_binding(&mut binding);
-        let causes = judge_binding(&binding, None, is_namespaced);
+        let causes = validate_binding(&binding, None, is_namespaced);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -277,6 +277,6 @@ mod tests {
     #[test]
     fn role_of_a_binding_cannot_change() {
         let binding = |name: &str| object(json!({"roleRef": {"apiGroup": GROUP, "kind": "Role", "name": name}}));
-        assert_eq!(judge_binding(&binding("b"), Some(&binding("a")), true)[0].field, "roleRef");
+        assert_eq!(validate_binding(&binding("b"), Some(&binding("a")), true)[0].field, "roleRef");
     }
 }

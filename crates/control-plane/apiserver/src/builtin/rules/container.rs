@@ -1,49 +1,52 @@
-//! What a container may say: its probes, hooks, mounts and resources.
+//! Validation of containers: probes, hooks, mounts and resources.
 
 use std::collections::HashSet;
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::rules::pod::{broken, not_negative, one_of, port, port_name};
-use crate::builtin::rules::security::judge_container_security;
-use crate::builtin::rules::variable::{judge_sources, judge_variables};
+use crate::builtin::rules::pod::{name_causes, not_negative, one_of, port, port_name};
+use crate::builtin::rules::security::validate_container_security;
+use crate::builtin::rules::variable::{validate_sources, validate_variables};
 use crate::builtin::rules::volume::relative_path;
+use crate::object::field_access::FieldAccess;
 use crate::object::quantity::Quantity;
-use crate::object::reach::Reach;
 
-/// What is known about the pod around a container.
-pub struct Around<'p> {
-    /// The volumes that are fine.
+/// The properties of the pod that the validation of a container needs.
+pub struct PodContext<'p> {
+    /// The valid volumes.
     pub volumes: &'p HashSet<&'p str>,
-    /// How long the pod has to end.
+    /// `terminationGracePeriodSeconds`.
     pub grace: i64,
     /// Whether it uses the node's network.
     pub is_on_host: bool,
-    /// The claims that it names.
+    /// The names of its resource claims.
     pub claims: Vec<&'p str>,
 }
 
-/// What kind of container it is.
+/// The role of a container.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// It does the pod's work.
+pub enum ContainerRole {
     Main,
-    /// It runs before the others.
     Init,
-    /// It was added to a running pod.
     Ephemeral,
 }
 
 const ONE_HANDLER: &str = "may not specify more than 1 handler type";
 
-/// The rules of one container.
-pub fn judge_container(container: &Value, field: &str, role: Role, around: &Around<'_>, causes: &mut Vec<Cause>) {
+/// Validates a container.
+pub fn validate_container(
+    container: &Value,
+    field: &str,
+    role: ContainerRole,
+    pod: &PodContext<'_>,
+    causes: &mut Vec<Cause>,
+) {
     let name = container.text("name");
     if name.is_empty() {
         causes.push(Cause::required(format!("{field}.name"), ""));
     } else {
-        causes.extend(broken(format!("{field}.name"), name, names::dns_label));
+        causes.extend(name_causes(format!("{field}.name"), name, names::dns_label));
     }
     let image = container.text("image");
     if image.is_empty() {
@@ -54,42 +57,49 @@ pub fn judge_container(container: &Value, field: &str, role: Role, around: &Arou
     let messages = ["File", "FallbackToLogsOnError"];
     let policy = container.text("terminationMessagePolicy");
     causes.extend(one_of(&format!("{field}.terminationMessagePolicy"), policy, &messages));
-    judge_ports(container, field, around, causes);
-    judge_variables(container, field, causes);
-    judge_sources(container, field, causes);
-    judge_mounts(container, field, around, causes);
+    validate_ports(container, field, pod, causes);
+    validate_variables(container, field, causes);
+    validate_sources(container, field, causes);
+    validate_mounts(container, field, pod, causes);
     for (at, device) in container.list("volumeDevices").iter().enumerate() {
         let name = device.text("name");
         if name.is_empty() {
             causes.push(Cause::required(format!("{field}.volumeDevices[{at}].name"), ""));
-        } else if !around.volumes.contains(name) {
+        } else if !pod.volumes.contains(name) {
             causes.push(Cause::not_found(format!("{field}.volumeDevices[{at}].name"), name));
         }
     }
     let pulls = ["Always", "IfNotPresent", "Never"];
     causes.extend(one_of(&format!("{field}.imagePullPolicy"), container.text("imagePullPolicy"), &pulls));
-    judge_resources(container, &format!("{field}.resources"), around, causes);
+    validate_resources(container, &format!("{field}.resources"), pod, causes);
     for policy in container.list("resizePolicy") {
         let known = ["NotRequired", "RestartContainer"];
         causes.extend(one_of(&format!("{field}.resizePolicy"), policy.text("restartPolicy"), &known));
     }
-    judge_container_security(container, &format!("{field}.securityContext"), causes);
+    validate_container_security(container, &format!("{field}.securityContext"), causes);
     let policies = ["Always", "Never", "OnFailure"];
     let restart = container.text("restartPolicy");
     if !restart.is_empty() {
         causes.extend(one_of(&format!("{field}.restartPolicy"), restart, &policies));
     }
-    judge_life(container, field, role, around, causes);
+    validate_lifecycle(container, field, role, pod, causes);
 }
 
-/// Hooks and probes. A container that ends before the others begin has none.
-fn judge_life(container: &Value, field: &str, role: Role, around: &Around<'_>, causes: &mut Vec<Cause>) {
-    let is_lasting = role == Role::Main || (role == Role::Init && container.text("restartPolicy") == "Always");
+/// Validates hooks and probes. Init containers without `restartPolicy: Always` have none.
+fn validate_lifecycle(
+    container: &Value,
+    field: &str,
+    role: ContainerRole,
+    pod: &PodContext<'_>,
+    causes: &mut Vec<Cause>,
+) {
+    let is_lasting =
+        role == ContainerRole::Main || (role == ContainerRole::Init && container.text("restartPolicy") == "Always");
     for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(own) = container.get(key) else { continue };
         let field = format!("{field}.{key}");
         if !is_lasting {
-            if role == Role::Init {
+            if role == ContainerRole::Init {
                 let why = "may not be set for init containers without restartPolicy=Always";
                 causes.push(Cause::forbidden(field, why));
             }
@@ -98,12 +108,12 @@ fn judge_life(container: &Value, field: &str, role: Role, around: &Around<'_>, c
         if key == "lifecycle" {
             for hook in ["postStart", "preStop"] {
                 if let Some(handler) = own.get(hook) {
-                    judge_handler(handler, &format!("{field}.{hook}"), around.grace, causes);
+                    validate_handler(handler, &format!("{field}.{hook}"), pod.grace, causes);
                 }
             }
             continue;
         }
-        judge_handler(own, &field, around.grace, causes);
+        validate_handler(own, &field, pod.grace, causes);
         for key in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
             causes.extend(not_negative(&format!("{field}.{key}"), own.number(key)));
         }
@@ -128,7 +138,7 @@ fn judge_life(container: &Value, field: &str, role: Role, around: &Around<'_>, c
     }
 }
 
-fn judge_handler(handler: &Value, field: &str, grace: i64, causes: &mut Vec<Cause>) {
+fn validate_handler(handler: &Value, field: &str, grace: i64, causes: &mut Vec<Cause>) {
     let mut found = 0;
     for key in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
         let Some(own) = handler.get(key).filter(|own| !own.is_null()) else { continue };
@@ -172,7 +182,7 @@ fn judge_handler(handler: &Value, field: &str, grace: i64, causes: &mut Vec<Caus
     }
 }
 
-/// A port by its number, or by its name.
+/// Validates a port number or name.
 pub fn port_or_name(field: &str, value: Option<&Value>) -> Vec<Cause> {
     match value {
         Some(Value::String(name)) => {
@@ -182,7 +192,7 @@ pub fn port_or_name(field: &str, value: Option<&Value>) -> Vec<Cause> {
     }
 }
 
-fn judge_ports(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+fn validate_ports(container: &Value, field: &str, pod: &PodContext<'_>, causes: &mut Vec<Cause>) {
     let mut taken = HashSet::new();
     for (index, own) in container.list("ports").iter().enumerate() {
         let field = format!("{field}.ports[{index}]");
@@ -199,7 +209,7 @@ fn judge_ports(container: &Value, field: &str, around: &Around<'_>, causes: &mut
         }
         if let Some(number) = own.number("hostPort").filter(|number| *number != 0) {
             causes.extend(port(&format!("{field}.hostPort"), number));
-            if around.is_on_host && own.number("containerPort") != Some(number) {
+            if pod.is_on_host && own.number("containerPort") != Some(number) {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 causes.push(Cause::invalid(format!("{field}.hostPort"), number, why));
             }
@@ -208,16 +218,16 @@ fn judge_ports(container: &Value, field: &str, around: &Around<'_>, causes: &mut
     }
 }
 
-fn judge_mounts(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+fn validate_mounts(container: &Value, field: &str, pod: &PodContext<'_>, causes: &mut Vec<Cause>) {
     let mut paths = HashSet::new();
-    // Some mistakes are named without saying in which mount.
+    // Some problems are reported without the index of the mount.
     let all = format!("{field}.volumeMounts");
     for (index, mount) in container.list("volumeMounts").iter().enumerate() {
         let field = format!("{field}.volumeMounts[{index}]");
         let name = mount.text("name");
         if name.is_empty() {
             causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if !around.volumes.contains(name) {
+        } else if !pod.volumes.contains(name) {
             causes.push(Cause::not_found(format!("{field}.name"), name));
         }
         let path = mount.text("mountPath");
@@ -267,24 +277,24 @@ fn judge_mounts(container: &Value, field: &str, around: &Around<'_>, causes: &mu
     }
 }
 
-/// Whether a resource is one of those that a container has on every node.
+/// Whether a resource is one of the standard ones.
 pub fn is_standard(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
 }
 
-/// Whether a resource is one that somebody brought to the cluster.
+/// Whether a resource is an extended one.
 pub fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
-fn judge_resources(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+fn validate_resources(container: &Value, field: &str, pod: &PodContext<'_>, causes: &mut Vec<Cause>) {
     let quantity = |value: &Value| value.as_str().and_then(Quantity::parse);
     let resources = container.get("resources").unwrap_or(&Value::Null);
     let amounts = |part: &str| resources.map(part).into_iter().flatten();
     for part in ["limits", "requests"] {
         for (name, value) in amounts(part) {
             let field = format!("{field}.{part}[{name}]");
-            judge_resource_name(name, &field, causes);
+            validate_resource_name(name, &field, causes);
             if quantity(value).is_some_and(Quantity::is_negative) {
                 causes.push(Cause::invalid(&field, value, "must be greater than or equal to 0"));
             }
@@ -322,16 +332,16 @@ fn judge_resources(container: &Value, field: &str, around: &Around<'_>, causes: 
     }
     for (at, claim) in resources.list("claims").iter().enumerate() {
         let name = claim.text("name");
-        if !around.claims.contains(&name) {
+        if !pod.claims.contains(&name) {
             let mut cause = Cause::not_found(format!("{field}.claims[{at}]"), name);
-            let known = if around.claims.is_empty() { "which is empty".to_owned() } else { around.claims.join(", ") };
+            let known = if pod.claims.is_empty() { "which is empty".to_owned() } else { pod.claims.join(", ") };
             cause.message.push_str(&format!(": must be one of the names in pod.spec.resourceClaims {known}"));
             causes.push(cause);
         }
     }
 }
 
-fn judge_resource_name(name: &str, field: &str, causes: &mut Vec<Cause>) {
+fn validate_resource_name(name: &str, field: &str, causes: &mut Vec<Cause>) {
     let problems = names::qualified_name(name);
     if problems.is_empty() && !name.contains('/') && !is_standard(name) {
         causes.push(Cause::invalid(field, name, "must be a standard resource type or fully qualified"));

@@ -1,23 +1,23 @@
-//! What a pod may say about where it runs: tolerations, affinities, and how it spreads.
+//! Validation of pod placement: tolerations, affinity and topology spread.
 
 use std::collections::HashSet;
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::apps::workload::judge_selector;
-use crate::builtin::rules::pod::{broken, one_of};
+use crate::builtin::apps::workload::validate_selector;
+use crate::builtin::rules::pod::{name_causes, one_of};
 use crate::object::Object;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// The rules of a toleration.
-pub fn judge_toleration(toleration: &Value, field: &str, causes: &mut Vec<Cause>) {
+/// Validates a toleration.
+pub fn validate_toleration(toleration: &Value, field: &str, causes: &mut Vec<Cause>) {
     let (key, value) = (toleration.text("key"), toleration.text("value"));
     if !key.is_empty() {
-        causes.extend(broken(format!("{field}.key"), key, names::qualified_name));
+        causes.extend(name_causes(format!("{field}.key"), key, names::qualified_name));
     }
     let operator = toleration.text("operator");
     match operator {
@@ -30,9 +30,9 @@ pub fn judge_toleration(toleration: &Value, field: &str, causes: &mut Vec<Cause>
             let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             causes.push(Cause::invalid(format!("{field}.operator"), operator, why));
         }
-        "" | "Equal" => causes.extend(broken(format!("{field}.operator"), value, names::label_value)),
+        "" | "Equal" => causes.extend(name_causes(format!("{field}.operator"), value, names::label_value)),
         "Lt" | "Gt" => {
-            // Comparing numbers is not offered yet, and the refusal names what it will be.
+            // Numeric comparison is not enabled, but the message lists it.
             let known = ["Equal", "Exists", "Lt", "Gt"];
             causes.push(Cause::not_supported(format!("{field}.operator"), operator, &known));
         }
@@ -48,8 +48,8 @@ pub fn judge_toleration(toleration: &Value, field: &str, causes: &mut Vec<Cause>
     }
 }
 
-/// The rules of `affinity`.
-pub fn judge_affinity(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// Validates `affinity`.
+pub fn validate_affinity(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let Some(affinity) = spec.get("affinity") else { return };
     let field = format!("{at}.affinity");
     if let Some(nodes) = affinity.get("nodeAffinity") {
@@ -60,14 +60,14 @@ pub fn judge_affinity(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
                 causes.push(Cause::required(&field, "must have at least one node selector term"));
             }
             for (at, term) in required.list("nodeSelectorTerms").iter().enumerate() {
-                judge_node_term(term, &format!("{field}[{at}]"), causes);
+                validate_node_term(term, &format!("{field}[{at}]"), causes);
             }
         }
         for (at, preferred) in nodes.list(PREFERRED).iter().enumerate() {
             let field = format!("{field}.{PREFERRED}[{at}]");
-            judge_weight(preferred, &field, causes);
+            validate_weight(preferred, &field, causes);
             if let Some(term) = preferred.get("preference") {
-                judge_node_term(term, &format!("{field}.preference"), causes);
+                validate_node_term(term, &format!("{field}.preference"), causes);
             }
         }
     }
@@ -75,26 +75,26 @@ pub fn judge_affinity(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
         let Some(pods) = affinity.get(kind) else { continue };
         let field = format!("{field}.{kind}");
         for (at, term) in pods.list(REQUIRED).iter().enumerate() {
-            judge_pod_term(term, &format!("{field}.{REQUIRED}[{at}]"), causes);
+            validate_pod_term(term, &format!("{field}.{REQUIRED}[{at}]"), causes);
         }
         for (at, preferred) in pods.list(PREFERRED).iter().enumerate() {
             let field = format!("{field}.{PREFERRED}[{at}]");
-            judge_weight(preferred, &field, causes);
+            validate_weight(preferred, &field, causes);
             if let Some(term) = preferred.get("podAffinityTerm") {
-                judge_pod_term(term, &format!("{field}.podAffinityTerm"), causes);
+                validate_pod_term(term, &format!("{field}.podAffinityTerm"), causes);
             }
         }
     }
 }
 
-fn judge_weight(preferred: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_weight(preferred: &Value, field: &str, causes: &mut Vec<Cause>) {
     let weight = preferred.number("weight").unwrap_or(0);
     if !(1..=100).contains(&weight) {
         causes.push(Cause::invalid(format!("{field}.weight"), weight, "must be in the range 1-100"));
     }
 }
 
-fn judge_node_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_node_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
     for (at, wanted) in term.list("matchExpressions").iter().enumerate() {
         let field = format!("{field}.matchExpressions[{at}]");
         let count = wanted.list("values").len();
@@ -116,7 +116,7 @@ fn judge_node_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
                 causes.push(Cause::invalid(format!("{field}.operator"), other, "not a valid selector operator"));
             }
         }
-        causes.extend(broken(format!("{field}.key"), wanted.text("key"), names::qualified_name));
+        causes.extend(name_causes(format!("{field}.key"), wanted.text("key"), names::qualified_name));
     }
     for (at, wanted) in term.list("matchFields").iter().enumerate() {
         let field = format!("{field}.matchFields[{at}]");
@@ -137,23 +137,23 @@ fn judge_node_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn judge_pod_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_pod_term(term: &Value, field: &str, causes: &mut Vec<Cause>) {
     for key in ["labelSelector", "namespaceSelector"] {
-        causes.extend(judge_selector(term.get(key), &format!("{field}.{key}")));
+        causes.extend(validate_selector(term.get(key), &format!("{field}.{key}")));
     }
     for name in term.list("namespaces").iter().filter_map(Value::as_str) {
-        causes.extend(broken(format!("{field}.namespace"), name, names::dns_label));
+        causes.extend(name_causes(format!("{field}.namespace"), name, names::dns_label));
     }
     let key = term.text("topologyKey");
     let at = format!("{field}.topologyKey");
     if key.is_empty() {
         causes.push(Cause::required(&at, "can not be empty"));
     }
-    causes.extend(broken(at, key, names::qualified_name));
+    causes.extend(name_causes(at, key, names::qualified_name));
 }
 
-/// The rules of `topologySpreadConstraints`.
-pub fn judge_spread(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// Validates `topologySpreadConstraints`.
+pub fn validate_spread(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let all = spec.list("topologySpreadConstraints");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (index, own) in all.iter().enumerate() {
@@ -166,7 +166,7 @@ pub fn judge_spread(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
         if key.is_empty() {
             causes.push(Cause::required(format!("{field}.topologyKey"), "can not be empty"));
         } else {
-            causes.extend(broken(format!("{field}.topologyKey"), key, names::qualified_name));
+            causes.extend(name_causes(format!("{field}.topologyKey"), key, names::qualified_name));
         }
         let otherwise = own.text("whenUnsatisfiable");
         let known = ["DoNotSchedule", "ScheduleAnyway"];
@@ -194,6 +194,6 @@ pub fn judge_spread(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
                 causes.extend(one_of(&format!("{field}.{key}"), word, &["Honor", "Ignore"]));
             }
         }
-        causes.extend(judge_selector(own.get("labelSelector"), &format!("{field}.labelSelector")));
+        causes.extend(validate_selector(own.get("labelSelector"), &format!("{field}.labelSelector")));
     }
 }

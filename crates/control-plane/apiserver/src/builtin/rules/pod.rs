@@ -1,24 +1,24 @@
-//! What a pod's specification may say, in a pod and in the template of one.
+//! Validation of pod specifications, in pods and in pod templates.
 
 use std::collections::HashSet;
 
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::builtin::rules::container::{Around, Role, judge_container};
-use crate::builtin::rules::placement::{judge_affinity, judge_spread, judge_toleration};
-use crate::builtin::rules::security::judge_pod_security;
-use crate::builtin::rules::volume::{judge_tokens, judge_volumes};
+use crate::builtin::rules::container::{ContainerRole, PodContext, validate_container};
+use crate::builtin::rules::placement::{validate_affinity, validate_spread, validate_toleration};
+use crate::builtin::rules::security::validate_pod_security;
+use crate::builtin::rules::volume::{validate_tokens, validate_volumes};
 use crate::object::Object;
-use crate::object::reach::{Reach, each_mut};
+use crate::object::field_access::{FieldAccess, each_mut};
 
-/// A port.
+/// Validates a port number.
 pub fn port(field: &str, number: i64) -> Option<Cause> {
     let is_port = (1..=65535).contains(&number);
     (!is_port).then(|| Cause::invalid(field, number, "must be between 1 and 65535, inclusive"))
 }
 
-/// A value that is one of these.
+/// Validates that a value is one of these.
 pub fn one_of(field: &str, value: &str, words: &[&str]) -> Option<Cause> {
     match value {
         "" => Some(Cause::required(field, "")),
@@ -27,71 +27,73 @@ pub fn one_of(field: &str, value: &str, words: &[&str]) -> Option<Cause> {
     }
 }
 
-/// A number that is not negative.
+/// Validates that a number is not negative.
 pub fn not_negative(field: &str, number: Option<i64>) -> Option<Cause> {
     let number = number.filter(|number| *number < 0)?;
     Some(Cause::invalid(field, number, "must be greater than or equal to 0"))
 }
 
-/// What a rule for names says about a text, about a field.
-pub fn broken(field: impl std::fmt::Display, text: &str, rule: fn(&str) -> Vec<String>) -> Vec<Cause> {
+/// The problems of a name, as causes for a field.
+pub fn name_causes(field: impl std::fmt::Display, text: &str, rule: fn(&str) -> Vec<String>) -> Vec<Cause> {
     let field = field.to_string();
     rule(text).iter().map(|why| Cause::invalid(&field, text, why)).collect()
 }
 
-/// An address.
+/// Validates an IP address.
 pub fn address(field: impl std::fmt::Display, text: &str) -> Option<Cause> {
     let is_address = text.parse::<std::net::IpAddr>().is_ok();
     let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
     (!is_address).then(|| Cause::invalid(field, text, why))
 }
 
-/// The rules of a specification. `at` is where it stands.
-pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
+/// Validates a pod specification. `at` is its path.
+pub fn validate_spec(spec: &Object, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let volumes = judge_volumes(spec, at, &mut causes);
+    let volumes = validate_volumes(spec, at, &mut causes);
     if spec.list("containers").is_empty() {
         causes.push(Cause::required(format!("{at}.containers"), ""));
     }
-    judge_claims(spec, at, &mut causes);
-    let around = Around {
+    validate_claims(spec, at, &mut causes);
+    let pod = PodContext {
         volumes: &volumes,
         grace: spec.number("terminationGracePeriodSeconds").unwrap_or(0),
         is_on_host: spec.flag("hostNetwork"),
         claims: spec.list("resourceClaims").iter().map(|claim| claim.text("name")).collect(),
     };
     let mut taken = HashSet::new();
-    for (key, role) in
-        [("containers", Role::Main), ("initContainers", Role::Init), ("ephemeralContainers", Role::Ephemeral)]
-    {
+    for (key, role) in [
+        ("containers", ContainerRole::Main),
+        ("initContainers", ContainerRole::Init),
+        ("ephemeralContainers", ContainerRole::Ephemeral),
+    ] {
         for (index, container) in spec.list(key).iter().enumerate() {
             let field = format!("{at}.{key}[{index}]");
             let name = container.text("name");
             if !name.is_empty() && !taken.insert(name) {
                 causes.push(Cause::duplicate(format!("{field}.name"), name));
             }
-            judge_container(container, &field, role, &around, &mut causes);
+            validate_container(container, &field, role, &pod, &mut causes);
         }
     }
-    judge_host_ports(spec, at, &mut causes);
-    judge_tokens(spec, at, &mut causes);
+    validate_host_ports(spec, at, &mut causes);
+    validate_tokens(spec, at, &mut causes);
     let restarts = ["Always", "OnFailure", "Never"];
     causes.extend(one_of(&format!("{at}.restartPolicy"), spec.text("restartPolicy"), &restarts));
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     causes.extend(one_of(&format!("{at}.dnsPolicy"), spec.text("dnsPolicy"), &policies));
     causes.extend(labels(&format!("{at}.nodeSelector"), spec.map("nodeSelector")));
-    judge_pod_security(spec, at, &mut causes);
-    judge_affinity(spec, at, &mut causes);
-    judge_dns(spec, at, &mut causes);
+    validate_pod_security(spec, at, &mut causes);
+    validate_affinity(spec, at, &mut causes);
+    validate_dns(spec, at, &mut causes);
     for (index, gate) in spec.list("readinessGates").iter().enumerate() {
         let field = format!("{at}.readinessGates[{index}].conditionType");
-        causes.extend(broken(field, gate.text("conditionType"), names::qualified_name));
+        causes.extend(name_causes(field, gate.text("conditionType"), names::qualified_name));
     }
-    judge_gates(spec, at, &mut causes);
-    judge_spread(spec, at, &mut causes);
+    validate_gates(spec, at, &mut causes);
+    validate_spread(spec, at, &mut causes);
     for key in ["serviceAccountName", "nodeName"] {
         if !spec.text(key).is_empty() {
-            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
+            causes.extend(name_causes(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
         }
     }
     let is_time = |seconds: &i64| (1..=i64::from(i32::MAX)).contains(seconds);
@@ -101,39 +103,39 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
     }
     for key in ["hostname", "subdomain"] {
         if !spec.text(key).is_empty() {
-            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_label));
+            causes.extend(name_causes(format!("{at}.{key}"), spec.text(key), names::dns_label));
         }
     }
     for (index, toleration) in spec.list("tolerations").iter().enumerate() {
-        judge_toleration(toleration, &format!("{at}.tolerations[{index}]"), &mut causes);
+        validate_toleration(toleration, &format!("{at}.tolerations[{index}]"), &mut causes);
     }
     for (index, alias) in spec.list("hostAliases").iter().enumerate() {
         let field = format!("{at}.hostAliases[{index}]");
         causes.extend(address(format!("{field}.ip"), alias.text("ip")));
         for (number, name) in alias.list("hostnames").iter().filter_map(Value::as_str).enumerate() {
-            causes.extend(broken(format!("{field}.hostnames[{number}]"), name, names::dns_subdomain));
+            causes.extend(name_causes(format!("{field}.hostnames[{number}]"), name, names::dns_subdomain));
         }
     }
     for key in ["priorityClassName", "runtimeClassName"] {
         if !spec.text(key).is_empty() {
-            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
+            causes.extend(name_causes(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
         }
     }
-    judge_system(spec, at, &mut causes);
+    validate_system(spec, at, &mut causes);
     causes
 }
 
-/// Labels that something must have.
+/// Validates a map of labels.
 pub fn labels(field: &str, wanted: Option<&Object>) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (key, value) in wanted.into_iter().flatten() {
-        causes.extend(broken(field, key, names::qualified_name));
-        causes.extend(broken(field, value.as_str().unwrap_or_default(), names::label_value));
+        causes.extend(name_causes(field, key, names::qualified_name));
+        causes.extend(name_causes(field, value.as_str().unwrap_or_default(), names::label_value));
     }
     causes
 }
 
-fn judge_claims(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+fn validate_claims(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     for (index, claim) in spec.list("resourceClaims").iter().enumerate() {
         let given = ["resourceClaimName", "resourceClaimTemplateName"].iter().filter(|key| claim.get(**key).is_some());
         let field = format!("{at}.resourceClaims[{index}]");
@@ -151,8 +153,8 @@ fn judge_claims(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A port of the node is given away once.
-fn judge_host_ports(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// Host ports must be unique.
+fn validate_host_ports(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let mut taken = HashSet::new();
     for (index, container) in spec.list("containers").iter().enumerate() {
         for (number, own) in container.list("ports").iter().enumerate() {
@@ -166,7 +168,7 @@ fn judge_host_ports(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn judge_dns(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+fn validate_dns(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let field = format!("{at}.dnsConfig");
     let servers = spec.list("dnsConfig.nameservers");
     if spec.text("dnsPolicy") == "None" {
@@ -208,19 +210,19 @@ fn is_search_part(part: &str) -> bool {
     is_end(part.first()) && is_end(part.last()) && part.iter().all(is_inside)
 }
 
-fn judge_gates(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+fn validate_gates(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let mut taken = HashSet::new();
     for (index, gate) in spec.list("schedulingGates").iter().enumerate() {
         let (name, field) = (gate.text("name"), format!("{at}.schedulingGates[{index}]"));
-        causes.extend(broken(&field, name, names::qualified_name));
+        causes.extend(name_causes(&field, name, names::qualified_name));
         if !taken.insert(name) {
             causes.push(Cause::duplicate(field, name));
         }
     }
 }
 
-/// What follows from the operating system that the pod is for.
-fn judge_system(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// Validates fields that depend on the operating system.
+fn validate_system(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let name = spec.text("os.name");
     if spec.get("os").is_none() {
         return;
@@ -237,7 +239,7 @@ fn judge_system(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The name of a port: short, so that it can be part of a DNS name.
+/// Validates the name of a port.
 pub fn port_name(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > 15 {
@@ -258,8 +260,8 @@ pub fn port_name(name: &str) -> Vec<String> {
     problems
 }
 
-/// What of a pod's specification may change once it exists: images, the deadline, more tolerations.
-pub fn judge_change(new: &Object, old: &Object) -> Vec<Cause> {
+/// Validates a change of a pod specification: images, the deadline and additional tolerations.
+pub fn validate_change(new: &Object, old: &Object) -> Vec<Cause> {
     for key in ["containers", "initContainers"] {
         if new.list(key).len() != old.list(key).len() {
             let why = "pod updates may not add or remove containers";
@@ -296,7 +298,7 @@ pub fn judge_change(new: &Object, old: &Object) -> Vec<Cause> {
             "existing toleration can not be modified except its tolerationSeconds",
         ));
     }
-    // A gate can be taken away, never put up.
+    // Gates can only be removed.
     for (at, gate) in new.list("schedulingGates").iter().enumerate() {
         if !old.list("schedulingGates").contains(gate) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text("name"));
@@ -314,7 +316,7 @@ pub fn judge_change(new: &Object, old: &Object) -> Vec<Cause> {
     causes
 }
 
-/// A specification without what may change.
+/// A specification without its mutable fields.
 fn settled(spec: &Object, old: &Object) -> Object {
     let mut spec = spec.clone();
     for key in ["activeDeadlineSeconds", "tolerations"] {
@@ -371,7 +373,7 @@ mod tests {
         &["spec.containers[0].resources.requests"]
     )]
     fn mistakes_are_named_by_field(#[case] value: Value, #[case] fields: &[&str]) {
-        let causes = judge_spec(&spec(value), "spec");
+        let causes = validate_spec(&spec(value), "spec");
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -389,7 +391,7 @@ mod tests {
         for (key, value) in changes.as_object().unwrap() {
             changed[key] = value.clone();
         }
-        let causes = judge_change(&spec(changed), &spec(base));
+        let causes = validate_change(&spec(changed), &spec(base));
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

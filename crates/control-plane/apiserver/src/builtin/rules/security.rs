@@ -1,14 +1,14 @@
-//! What a pod and its containers may say about the rights that they run with.
+//! Validation of security contexts of pods and containers.
 
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
 use crate::builtin::rules::pod::one_of;
 use crate::object::Object;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 
-/// The rules of a pod's `securityContext`, and of what it shares with its node.
-pub fn judge_pod_security(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// Validates a pod's `securityContext` and the host namespaces.
+pub fn validate_pod_security(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let field = format!("{at}.securityContext");
     let nothing = Value::Null;
     let own = spec.get("securityContext").unwrap_or(&nothing);
@@ -44,14 +44,14 @@ pub fn judge_pod_security(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     if !when.is_empty() {
         causes.extend(one_of(&format!("{field}.fsGroupChangePolicy"), when, &["Always", "OnRootMismatch"]));
     }
-    judge_profiles(own, &field, causes);
+    validate_profiles(own, &field, causes);
 }
 
-/// The rules of a container's `securityContext`.
+/// Validates a container's `securityContext`.
 ///
 /// Differs: privileged containers are allowed, because every distribution allows them and only the bare defaults of
 /// the real server do not.
-pub fn judge_container_security(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+pub fn validate_container_security(container: &Value, field: &str, causes: &mut Vec<Cause>) {
     let Some(own) = container.get("securityContext") else { return };
     for key in ["runAsUser", "runAsGroup"] {
         causes.extend(id(&format!("{field}.{key}"), own.number(key)));
@@ -60,7 +60,7 @@ pub fn judge_container_security(container: &Value, field: &str, causes: &mut Vec
     if !mount.is_empty() {
         causes.extend(one_of(&format!("{field}.procMount"), mount, &["Default", "Unmasked"]));
     }
-    judge_profiles(own, field, causes);
+    validate_profiles(own, field, causes);
     if own.get("allowPrivilegeEscalation") == Some(&json!(false)) {
         if own.flag("privileged") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
@@ -73,7 +73,7 @@ pub fn judge_container_security(container: &Value, field: &str, causes: &mut Vec
     }
 }
 
-fn judge_profiles(own: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_profiles(own: &Value, field: &str, causes: &mut Vec<Cause>) {
     for (key, word) in [("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")] {
         let Some(profile) = own.get(key).filter(|profile| !profile.is_null()) else { continue };
         let field = format!("{field}.{key}");

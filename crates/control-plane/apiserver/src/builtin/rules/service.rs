@@ -1,25 +1,25 @@
-//! What a service may say about its addresses and about how it is reached.
+//! Validation of the addresses and traffic settings of Services.
 
 use std::net::IpAddr;
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::rules::pod::{address, broken, one_of};
+use crate::builtin::rules::pod::{address, name_causes, one_of};
 use crate::object::Object;
-use crate::object::reach::Reach;
+use crate::object::field_access::FieldAccess;
 
-/// The ports of nodes that services may have.
+/// The range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
-/// Whether a text is a range of addresses.
+/// Whether a text is a CIDR.
 pub fn is_range(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let Ok(address) = address.parse::<IpAddr>() else { return false };
     length.parse::<u8>().is_ok_and(|length| length <= if address.is_ipv4() { 32 } else { 128 })
 }
 
-/// An address at which others can be reached: none that stands for oneself, for nobody or for many.
+/// Validates that an address is not unspecified, loopback, link-local or multicast.
 pub fn reachable(field: impl std::fmt::Display, text: &str) -> Option<Cause> {
     let why = match text.parse::<IpAddr>().ok()? {
         address if address.is_unspecified() => format!("may not be unspecified ({address})"),
@@ -38,16 +38,16 @@ pub fn reachable(field: impl std::fmt::Display, text: &str) -> Option<Cause> {
     Some(Cause::invalid(field, text, &why))
 }
 
-/// The rules of how a service is reached.
-pub fn judge_reach(object: &Object) -> Vec<Cause> {
+/// Validates addresses, ports and traffic settings of a service.
+pub fn validate_addressing(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let kind = object.text("spec.type");
     let is_balanced = kind == "LoadBalancer";
-    judge_addresses(object, kind, &mut causes);
+    validate_addresses(object, kind, &mut causes);
     for (at, own) in object.list("spec.ports").iter().enumerate() {
         let field = |key: &str| format!("spec.ports[{at}].{key}");
         if let Some(word) = own.get("appProtocol").and_then(Value::as_str) {
-            causes.extend(broken(field("appProtocol"), word, names::qualified_name));
+            causes.extend(name_causes(field("appProtocol"), word, names::qualified_name));
         }
         let port = own.number("nodePort").unwrap_or(0);
         if port != 0 && matches!(kind, "NodePort" | "LoadBalancer") && !NODE_PORTS.contains(&port) {
@@ -105,7 +105,7 @@ pub fn judge_reach(object: &Object) -> Vec<Cause> {
     }
     if let Some(class) = object.at("spec.loadBalancerClass").and_then(Value::as_str) {
         match is_balanced {
-            true => causes.extend(broken("spec.loadBalancerClass", class, names::qualified_name)),
+            true => causes.extend(name_causes("spec.loadBalancerClass", class, names::qualified_name)),
             false => causes.push(Cause::forbidden("spec.loadBalancerClass", only_balanced)),
         }
     }
@@ -117,7 +117,7 @@ pub fn judge_reach(object: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_addresses(object: &Object, kind: &str, causes: &mut Vec<Cause>) {
+fn validate_addresses(object: &Object, kind: &str, causes: &mut Vec<Cause>) {
     let own = object.text("spec.clusterIP");
     let all = object.list("spec.clusterIPs");
     let shown = object.at("spec.clusterIPs").unwrap_or(&Value::Null);
@@ -153,8 +153,8 @@ fn judge_addresses(object: &Object, kind: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The rules of what a balancer reports.
-pub fn judge_balancer(object: &Object) -> Vec<Cause> {
+/// Validates the load balancer status.
+pub fn validate_balancer(object: &Object) -> Vec<Cause> {
     let all = object.list("status.loadBalancer.ingress");
     if !all.is_empty() && object.text("spec.type") != "LoadBalancer" {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
@@ -168,7 +168,11 @@ pub fn judge_balancer(object: &Object) -> Vec<Cause> {
         }
         let name = own.text("hostname");
         if !name.is_empty() {
-            causes.extend(broken(format!("status.loadBalancer.ingress[{at}].hostname"), name, names::dns_subdomain));
+            causes.extend(name_causes(
+                format!("status.loadBalancer.ingress[{at}].hostname"),
+                name,
+                names::dns_subdomain,
+            ));
         }
     }
     causes

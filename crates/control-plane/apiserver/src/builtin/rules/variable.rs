@@ -1,14 +1,14 @@
-//! Where the variables of a container come from: values, fields of the pod, amounts, keys of other objects.
+//! Validation of environment variables and their sources.
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
 use crate::builtin::core::config_map::data_key;
-use crate::builtin::rules::pod::broken;
+use crate::builtin::rules::pod::name_causes;
+use crate::object::field_access::FieldAccess;
 use crate::object::quantity::Quantity;
-use crate::object::reach::Reach;
 
-/// Fields of a pod that a variable may name.
+/// Fields of a pod that a variable may refer to.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Amounts that a variable may name.
+/// Resources that a variable may refer to.
 const AMOUNTS: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -31,8 +31,8 @@ const AMOUNTS: [&str; 6] = [
     "requests.memory",
 ];
 
-/// The variables of one container.
-pub fn judge_variables(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+/// Validates `env`.
+pub fn validate_variables(container: &Value, field: &str, causes: &mut Vec<Cause>) {
     for (index, variable) in container.list("env").iter().enumerate() {
         let field = format!("{field}.env[{index}]");
         match variable.text("name") {
@@ -52,15 +52,15 @@ pub fn judge_variables(container: &Value, field: &str, causes: &mut Vec<Cause>) 
             causes.push(Cause::invalid(&field, "", "may not have more than one field specified at a time"));
         }
         if let Some(reference) = from.get("fieldRef") {
-            causes.extend(judge_field_reference(reference, &format!("{field}.fieldRef"), &FIELDS));
+            causes.extend(validate_field_reference(reference, &format!("{field}.fieldRef"), &FIELDS));
         }
         if let Some(reference) = from.get("resourceFieldRef") {
-            causes.extend(judge_amount_reference(reference, &format!("{field}.resourceFieldRef"), false));
+            causes.extend(validate_amount_reference(reference, &format!("{field}.resourceFieldRef"), false));
         }
         for key in ["configMapKeyRef", "secretKeyRef"] {
             let Some(reference) = from.get(key) else { continue };
             let field = format!("{field}.{key}");
-            causes.extend(broken(format!("{field}.name"), reference.text("name"), names::dns_subdomain));
+            causes.extend(name_causes(format!("{field}.name"), reference.text("name"), names::dns_subdomain));
             match reference.text("key") {
                 "" => causes.push(Cause::required(format!("{field}.key"), "")),
                 name => causes.extend(data_key(name).map(|why| Cause::invalid(format!("{field}.key"), name, &why))),
@@ -69,8 +69,8 @@ pub fn judge_variables(container: &Value, field: &str, causes: &mut Vec<Cause>) 
     }
 }
 
-/// The objects that bring all their keys as variables.
-pub fn judge_sources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+/// Validates `envFrom`.
+pub fn validate_sources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
     for (index, source) in container.list("envFrom").iter().enumerate() {
         let prefix = source.text("prefix");
         if !prefix.is_empty() {
@@ -86,7 +86,7 @@ pub fn judge_sources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
             let field = format!("{field}.envFrom[{index}].{key}.name");
             match reference.text("name") {
                 "" => causes.push(Cause::required(field, "")),
-                name => causes.extend(broken(field, name, names::dns_subdomain)),
+                name => causes.extend(name_causes(field, name, names::dns_subdomain)),
             }
         }
         let field = format!("{field}.envFrom");
@@ -104,8 +104,8 @@ fn variable_name(field: &str, name: &str) -> Option<Cause> {
     (!is_fine).then(|| Cause::invalid(field, name, why))
 }
 
-/// A reference to a field of the pod, one of those that are known here, or to one label or annotation.
-pub fn judge_field_reference(reference: &Value, field: &str, known: &[&str]) -> Vec<Cause> {
+/// Validates a reference to a field of the pod, or to one label or annotation.
+pub fn validate_field_reference(reference: &Value, field: &str, known: &[&str]) -> Vec<Cause> {
     let path = reference.text("fieldPath");
     let at = format!("{field}.fieldPath");
     if path.is_empty() {
@@ -118,8 +118,8 @@ pub fn judge_field_reference(reference: &Value, field: &str, known: &[&str]) -> 
     }
     if let Some((map, key)) = path.strip_suffix("']").and_then(|path| path.split_once("['")) {
         return match map {
-            "metadata.labels" => broken(field, key, names::qualified_name),
-            "metadata.annotations" => broken(field, &key.to_lowercase(), names::qualified_name),
+            "metadata.labels" => name_causes(field, key, names::qualified_name),
+            "metadata.annotations" => name_causes(field, &key.to_lowercase(), names::qualified_name),
             _ => {
                 let why = format!("error converting fieldPath: field label does not support subscript: {path}");
                 vec![Cause::invalid(at, path, &why)]
@@ -147,8 +147,8 @@ pub fn judge_field_reference(reference: &Value, field: &str, known: &[&str]) -> 
     }
 }
 
-/// A reference to what a container asks for or may have at most.
-pub fn judge_amount_reference(reference: &Value, field: &str, is_in_volume: bool) -> Vec<Cause> {
+/// Validates a reference to a request or limit.
+pub fn validate_amount_reference(reference: &Value, field: &str, is_in_volume: bool) -> Vec<Cause> {
     let resource = reference.text("resource");
     if is_in_volume && reference.text("containerName").is_empty() {
         return vec![Cause::required(format!("{field}.containerName"), "")];

@@ -1,18 +1,18 @@
-//! What a pod's volumes may say.
+//! Validation of the volumes of a pod.
 
 use std::collections::HashSet;
 
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::rules::pod::broken;
-use crate::builtin::rules::variable::{judge_amount_reference, judge_field_reference};
+use crate::builtin::rules::pod::name_causes;
+use crate::builtin::rules::variable::{validate_amount_reference, validate_field_reference};
 use crate::object::Object;
+use crate::object::field_access::FieldAccess;
 use crate::object::quantity::Quantity;
-use crate::object::reach::Reach;
 
-/// Fields that a volume of kinds must have, by the volume's source.
-const NEEDED: &[(&str, &[&str])] = &[
+/// Required fields, by the volume's source.
+const REQUIRED_FIELDS: &[(&str, &[&str])] = &[
     ("hostPath", &["path"]),
     ("secret", &["secretName"]),
     ("configMap", &["name"]),
@@ -27,33 +27,33 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("flexVolume", &["driver"]),
 ];
 
-/// Fields of a pod that a file may hold.
+/// Fields of a pod that a downwardAPI volume may have.
 const FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 const HOST_PATHS: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// The least that a token in a volume is valid, in seconds.
-const SHORTEST_TOKEN: i64 = 600;
+/// The shortest lifetime of a projected token, in seconds.
+const MIN_TOKEN_SECONDS: i64 = 600;
 
-/// Judges all volumes; the answer is the names of those that are fine.
-pub fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> HashSet<&'s str> {
+/// Validates all volumes; returns the names of the valid ones.
+pub fn validate_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> HashSet<&'s str> {
     let mut volumes = HashSet::new();
     for (index, volume) in spec.list("volumes").iter().enumerate() {
         let field = format!("{at}.volumes[{index}]");
         let before = causes.len();
-        judge_source(volume, &field, causes);
+        validate_source(volume, &field, causes);
         let name = volume.text("name");
         if name.is_empty() {
             causes.push(Cause::required(format!("{field}.name"), ""));
         } else {
-            causes.extend(broken(format!("{field}.name"), name, names::dns_label));
+            causes.extend(name_causes(format!("{field}.name"), name, names::dns_label));
         }
         if volumes.contains(name) {
             causes.push(Cause::duplicate(format!("{field}.name"), name));
         }
-        // A volume that is wrong is none.
+        // An invalid volume does not count.
         if causes.len() == before {
             volumes.insert(name);
         }
@@ -61,8 +61,8 @@ pub fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) ->
     volumes
 }
 
-/// A pod that is nobody's has no token to put into a volume.
-pub fn judge_tokens(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+/// A pod without a service account cannot have a token volume.
+pub fn validate_tokens(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     if !spec.text("serviceAccountName").is_empty() {
         return;
     }
@@ -76,19 +76,19 @@ pub fn judge_tokens(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A path inside something: it neither begins at the root nor leads out.
+/// Validates a relative path without `..`.
 pub fn relative_path(field: &str, path: &str) -> Option<Cause> {
     if path.starts_with('/') {
         return Some(Cause::invalid(field, path, "must be a relative path"));
     }
-    no_way_up(field, path)
+    no_parent_segments(field, path)
 }
 
-fn no_way_up(field: &str, path: &str) -> Option<Cause> {
+fn no_parent_segments(field: &str, path: &str) -> Option<Cause> {
     path.split('/').any(|part| part == "..").then(|| Cause::invalid(field, path, "must not contain '..'"))
 }
 
-fn judge_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
     let sources = volume.as_object().into_iter().flatten().filter(|(key, _)| *key != "name");
     for (index, (kind, source)) in sources.enumerate() {
         let field = format!("{field}.{kind}");
@@ -96,7 +96,8 @@ fn judge_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
             causes.push(Cause::forbidden(field, "may not specify more than 1 volume type"));
             continue;
         }
-        let needed = NEEDED.iter().find(|(known, _)| *known == kind.as_str()).map_or(&[][..], |(_, keys)| *keys);
+        let needed =
+            REQUIRED_FIELDS.iter().find(|(known, _)| *known == kind.as_str()).map_or(&[][..], |(_, keys)| *keys);
         for key in needed {
             if source.get(*key).is_none_or(|value| value.is_null() || *value == "") {
                 causes.push(Cause::required(format!("{field}.{key}"), ""));
@@ -104,7 +105,7 @@ fn judge_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
         }
         match kind.as_str() {
             "hostPath" => {
-                causes.extend(no_way_up(&format!("{field}.path"), source.text("path")));
+                causes.extend(no_parent_segments(&format!("{field}.path"), source.text("path")));
                 let own = source.text("type");
                 if !HOST_PATHS.contains(&own) {
                     causes.push(Cause::not_supported(format!("{field}.type"), own, &HOST_PATHS));
@@ -122,13 +123,13 @@ fn judge_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
                 }
             }
             "secret" | "configMap" | "downwardAPI" | "projected" => {
-                causes.extend(judge_mode(source, &field, "defaultMode"));
+                causes.extend(validate_mode(source, &field, "defaultMode"));
                 match kind.as_str() {
                     "downwardAPI" => {
-                        source.list("items").iter().for_each(|item| judge_fact(item, &field, causes));
+                        source.list("items").iter().for_each(|item| validate_downward_file(item, &field, causes));
                     }
-                    "projected" => judge_projected(source, &field, causes),
-                    _ => judge_items(source, &field, causes),
+                    "projected" => validate_projected(source, &field, causes),
+                    _ => validate_items(source, &field, causes),
                 }
             }
             _ => {}
@@ -136,32 +137,32 @@ fn judge_source(volume: &Value, field: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn judge_mode(source: &Value, field: &str, key: &str) -> Option<Cause> {
+fn validate_mode(source: &Value, field: &str, key: &str) -> Option<Cause> {
     let mode = source.number(key).filter(|mode| !(0..=0o777).contains(mode))?;
     let why = "must be a number between 0 and 0777 (octal), both inclusive";
     Some(Cause::invalid(format!("{field}.{key}"), mode, why))
 }
 
-fn judge_items(source: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_items(source: &Value, field: &str, causes: &mut Vec<Cause>) {
     for (at, item) in source.list("items").iter().enumerate() {
         let field = format!("{field}.items[{at}]");
         if item.text("key").is_empty() {
             causes.push(Cause::required(format!("{field}.key"), ""));
         }
-        judge_file(item, &field, causes);
+        validate_file(item, &field, causes);
     }
 }
 
-fn judge_file(item: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_file(item: &Value, field: &str, causes: &mut Vec<Cause>) {
     match item.text("path") {
         "" => causes.push(Cause::required(format!("{field}.path"), "")),
         path => causes.extend(relative_path(&format!("{field}.path"), path)),
     }
-    causes.extend(judge_mode(item, field, "mode"));
+    causes.extend(validate_mode(item, field, "mode"));
 }
 
-/// A file that holds something about the pod. Which of the files is wrong is not said.
-fn judge_fact(item: &Value, field: &str, causes: &mut Vec<Cause>) {
+/// Validates an item of a downwardAPI volume. The causes do not name its index.
+fn validate_downward_file(item: &Value, field: &str, causes: &mut Vec<Cause>) {
     match item.text("path") {
         "" => causes.push(Cause::required(format!("{field}.path"), "")),
         path => causes.extend(relative_path(&format!("{field}.path"), path)),
@@ -172,17 +173,17 @@ fn judge_fact(item: &Value, field: &str, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(field, "resource", why));
         }
         (Some(reference), None) => {
-            causes.extend(judge_field_reference(reference, &format!("{field}.fieldRef"), &FIELDS));
+            causes.extend(validate_field_reference(reference, &format!("{field}.fieldRef"), &FIELDS));
         }
         (None, Some(reference)) => {
-            causes.extend(judge_amount_reference(reference, &format!("{field}.resourceFieldRef"), true));
+            causes.extend(validate_amount_reference(reference, &format!("{field}.resourceFieldRef"), true));
         }
         (None, None) => causes.push(Cause::required(field, "one of fieldRef and resourceFieldRef is required")),
     }
-    causes.extend(judge_mode(item, field, "mode"));
+    causes.extend(validate_mode(item, field, "mode"));
 }
 
-fn judge_projected(projected: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn validate_projected(projected: &Value, field: &str, causes: &mut Vec<Cause>) {
     let mut paths = HashSet::new();
     for (at, source) in projected.list("sources").iter().enumerate() {
         let own = format!("{field}.sources[{at}]");
@@ -201,12 +202,14 @@ fn judge_projected(projected: &Value, field: &str, causes: &mut Vec<Cause>) {
                     if part.text("name").is_empty() {
                         causes.push(Cause::required(format!("{inside}.name"), ""));
                     }
-                    judge_items(part, &inside, causes);
+                    validate_items(part, &inside, causes);
                 }
-                "downwardAPI" => part.list("items").iter().for_each(|item| judge_fact(item, &inside, causes)),
+                "downwardAPI" => {
+                    part.list("items").iter().for_each(|item| validate_downward_file(item, &inside, causes))
+                }
                 "serviceAccountToken" => {
-                    let seconds = part.number("expirationSeconds").unwrap_or(SHORTEST_TOKEN);
-                    if seconds < SHORTEST_TOKEN {
+                    let seconds = part.number("expirationSeconds").unwrap_or(MIN_TOKEN_SECONDS);
+                    if seconds < MIN_TOKEN_SECONDS {
                         let why = "may not specify a duration less than 10 minutes";
                         causes.push(Cause::invalid(format!("{inside}.expirationSeconds"), seconds, why));
                     }
@@ -246,7 +249,7 @@ mod tests {
     fn mistakes_are_named_by_field(#[case] volume: Value, #[case] fields: &[&str]) {
         let spec = json!({"volumes": [volume]}).as_object().unwrap().clone();
         let mut causes = Vec::new();
-        judge_volumes(&spec, "spec", &mut causes);
+        validate_volumes(&spec, "spec", &mut causes);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

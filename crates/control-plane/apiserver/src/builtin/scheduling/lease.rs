@@ -1,32 +1,31 @@
-//! Lease: who leads, or lives, and until when.
+//! Lease: leader election and heartbeats.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
 use crate::builtin::rules::pod::not_negative;
-use crate::object::reach::{Reach, map_mut};
+use crate::object::field_access::{FieldAccess, map_mut};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, KindBehaviour, ObjectPart, TableColumn};
 use crate::response::table;
 
-/// The kind.
-pub static LEASE: Kind = Kind {
+pub static LEASE: BuiltInKind = BuiltInKind {
     group: "coordination.k8s.io",
     plural: "leases",
     singular: "lease",
     kind: "Lease",
     definition: "io.k8s.api.coordination.v1.Lease",
-    ways: Ways { updates_unconditionally: false, creates_on_update: true, ..Ways::PLAIN },
+    behaviour: KindBehaviour { updates_unconditionally: false, creates_on_update: true, ..KindBehaviour::PLAIN },
     prepare,
     validate,
-    columns: &[Column::NAME, Column::shown("Holder", "Who has it."), Column::AGE],
+    columns: &[TableColumn::NAME, TableColumn::text("Holder", "Who has it."), TableColumn::AGE],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-/// Leaders are not elected by the server here, as they are not in the real one unless it is told to.
-fn prepare(object: &mut Object, old: Option<&Object>, _: Part) {
+/// Drops the fields of coordinated leader election, which is disabled by default in kube-apiserver.
+fn prepare(object: &mut Object, old: Option<&Object>, _: ObjectPart) {
     let Some(spec) = map_mut(object, "spec") else { return };
     for key in ["strategy", "preferredHolder"] {
         if old.is_none_or(|old| old.at(&format!("spec.{key}")).is_none()) {
@@ -35,7 +34,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, _: Part) {
     }
 }
 
-fn validate(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate(object: &Object, _: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Some(seconds) = object.number("spec.leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         causes.push(Cause::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
@@ -60,7 +59,7 @@ mod tests {
     #[case(json!({"leaseDurationSeconds": 0, "leaseTransitions": -1}), &["spec.leaseDurationSeconds", "spec.leaseTransitions"])]
     fn times_and_counts_make_sense(#[case] spec: Value, #[case] fields: &[&str]) {
         let object = json!({"spec": spec}).as_object().unwrap().clone();
-        let causes = validate(&object, None, Part::Main);
+        let causes = validate(&object, None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }

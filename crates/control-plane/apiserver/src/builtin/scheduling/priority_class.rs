@@ -1,4 +1,4 @@
-//! PriorityClass: who goes first when there is not room for all.
+//! PriorityClass: the scheduling priority of pods.
 
 use jiff::Timestamp;
 use seaworthy_schema::Cause;
@@ -6,18 +6,17 @@ use serde_json::Value;
 
 use crate::builtin::core::pod_admission::check_global;
 use crate::builtin::rules::pod::one_of;
-use crate::object::reach::{Reach, fill};
+use crate::object::field_access::{FieldAccess, fill};
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Generation, Kind, Part, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, TableColumn};
 use crate::response::table;
 
-/// Values above are the server's own.
-const HIGHEST: i64 = 1_000_000_000;
-/// Names that begin so are the server's own.
-pub const SYSTEM: &str = "system-";
+/// Higher values are reserved for system classes.
+const MAX_USER_PRIORITY: i64 = 1_000_000_000;
+/// The prefix of system classes.
+pub const SYSTEM_PREFIX: &str = "system-";
 
-/// The kind.
-pub static PRIORITY_CLASS: Kind = Kind {
+pub static PRIORITY_CLASS: BuiltInKind = BuiltInKind {
     group: "scheduling.k8s.io",
     plural: "priorityclasses",
     singular: "priorityclass",
@@ -25,33 +24,36 @@ pub static PRIORITY_CLASS: Kind = Kind {
     is_namespaced: false,
     short_names: &["pc"],
     definition: "io.k8s.api.scheduling.v1.PriorityClass",
-    ways: Ways { generation: Generation::One, ..Ways::PLAIN },
+    behaviour: KindBehaviour { generation: GenerationPolicy::AlwaysOne, ..KindBehaviour::PLAIN },
     defaults: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
-    complete: check_global,
+    mutate: check_global,
     validate,
     columns: &[
-        Column::NAME,
-        Column::count("Value", "The higher, the earlier."),
-        Column { kind: "boolean", ..Column::shown("Global-Default", "Whether it is for pods that name none.") },
-        Column::AGE,
-        Column::shown("PreemptionPolicy", "Whether its pods push others away."),
+        TableColumn::NAME,
+        TableColumn::count("Value", "The higher, the earlier."),
+        TableColumn {
+            kind: "boolean",
+            ..TableColumn::text("Global-Default", "Whether it is for pods that name none.")
+        },
+        TableColumn::AGE,
+        TableColumn::text("PreemptionPolicy", "Whether its pods push others away."),
     ],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let mut causes = Vec::new();
     let value = object.number("value").unwrap_or(0);
-    if object.name().starts_with(SYSTEM) && old.is_none() {
+    if object.name().starts_with(SYSTEM_PREFIX) && old.is_none() {
         let why = format!(
             "priority class names with 'system-' prefix are reserved for system use only. error: {} is not a known \
              system priority class",
             object.name()
         );
         causes.push(Cause::forbidden("metadata.name", &why));
-    } else if value > HIGHEST && !object.name().starts_with(SYSTEM) {
-        let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
+    } else if value > MAX_USER_PRIORITY && !object.name().starts_with(SYSTEM_PREFIX) {
+        let why = format!("maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}");
         causes.push(Cause::forbidden("value", &why));
     }
     causes.extend(one_of("preemptionPolicy", object.text("preemptionPolicy"), &["PreemptLowerPriority", "Never"]));

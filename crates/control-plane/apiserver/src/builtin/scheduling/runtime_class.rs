@@ -1,33 +1,32 @@
-//! RuntimeClass: what runs the containers of a pod.
+//! RuntimeClass: the container runtime of a pod.
 
 use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::builtin::rules::placement::judge_toleration;
+use crate::builtin::rules::placement::validate_toleration;
 use crate::builtin::rules::pod::labels;
+use crate::object::field_access::FieldAccess;
 use crate::object::quantity::Quantity;
-use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::resource::kind::{Column, Kind, Part, Ways};
+use crate::resource::built_in_kind::{BuiltInKind, KindBehaviour, ObjectPart, TableColumn};
 use crate::response::table;
 
-/// The kind.
-pub static RUNTIME_CLASS: Kind = Kind {
+pub static RUNTIME_CLASS: BuiltInKind = BuiltInKind {
     group: "node.k8s.io",
     plural: "runtimeclasses",
     singular: "runtimeclass",
     kind: "RuntimeClass",
     is_namespaced: false,
     definition: "io.k8s.api.node.v1.RuntimeClass",
-    ways: Ways { updates_unconditionally: false, ..Ways::PLAIN },
+    behaviour: KindBehaviour { updates_unconditionally: false, ..KindBehaviour::PLAIN },
     validate,
-    columns: &[Column::NAME, Column::shown("Handler", "What the node calls it."), Column::AGE],
+    columns: &[TableColumn::NAME, TableColumn::text("Handler", "What the node calls it."), TableColumn::AGE],
     cells,
-    ..Kind::BASE
+    ..BuiltInKind::BASE
 };
 
-fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+fn validate(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
     let handler = object.text("handler");
     let mut causes: Vec<Cause> = match handler {
         "" => vec![Cause::required("handler", "")],
@@ -38,7 +37,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     }
     for (name, amount) in object.map("overhead.podFixed").into_iter().flatten() {
         if amount.as_str().and_then(Quantity::parse).is_some_and(Quantity::is_negative) {
-            // The real server judges it as the limits of a container.
+            // kube-apiserver validates it as the limits of a container.
             let why = "must be greater than or equal to 0";
             causes.push(Cause::invalid(format!("overhead.limits[{name}]"), amount, why));
         }
@@ -47,7 +46,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let tolerations = object.list("scheduling.tolerations");
     for (at, toleration) in tolerations.iter().enumerate() {
         let field = format!("scheduling.tolerations[{at}]");
-        judge_toleration(toleration, &field, &mut causes);
+        validate_toleration(toleration, &field, &mut causes);
         if tolerations[..at].contains(toleration) {
             causes.push(Cause::duplicate(field, toleration));
         }

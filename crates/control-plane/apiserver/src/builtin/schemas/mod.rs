@@ -1,4 +1,4 @@
-//! The schemas of the built-in kinds, read from the OpenAPI data when a kind is first used.
+//! Schemas of the built-in kinds, loaded from the OpenAPI data when a kind is first used.
 
 mod zeros;
 
@@ -9,7 +9,7 @@ use seaworthy_schema::{Document, NodeId, Schema};
 use serde_json::{Map, Value};
 
 use crate::object::Object;
-use crate::resource::kind::Kind;
+use crate::resource::built_in_kind::BuiltInKind;
 
 use self::zeros::{ALWAYS, KEPT, MICRO_TIME, OPTIONAL, ZEROS};
 
@@ -22,7 +22,7 @@ struct Source {
     marks: OnceLock<Marks>,
 }
 
-/// What the schemas do not say about their fields.
+/// Properties of fields that the schemas do not have.
 #[derive(Default)]
 pub struct Marks {
     zeros: HashSet<NodeId>,
@@ -43,12 +43,12 @@ impl Marks {
         Marks { zeros: marked(ZEROS), kept: marked(KEPT), always: marked(ALWAYS), micro_time }
     }
 
-    /// Whether a field that is zero or false is as good as none.
+    /// Whether a zero or false value of a field is omitted.
     pub fn drops_zero(&self, field: Schema<'_>) -> bool {
         self.zeros.contains(&field.id())
     }
 
-    /// Whether a field that is an empty text or list is not as good as none.
+    /// Whether an empty text or list of a field is kept.
     pub fn keeps_empty(&self, field: Schema<'_>) -> bool {
         self.kept.contains(&field.id())
     }
@@ -128,8 +128,8 @@ static SOURCES: [Source; 14] = [
     source!("scheduling.k8s.io", "v1", "apis_scheduling.k8s.io_v1.json"),
 ];
 
-/// The schema of a kind; none if the data has none.
-pub fn of(kind: &Kind) -> Option<Schema<'static>> {
+/// The schema of a kind.
+pub fn of(kind: &BuiltInKind) -> Option<Schema<'static>> {
     document(kind.group, kind.version)?.named(kind.definition)
 }
 
@@ -147,23 +147,23 @@ fn is_zero(value: &Value) -> bool {
     *value == false || *value == 0 || *value == ""
 }
 
-/// What is known about a kind's fields beyond its schema.
+/// Properties of a version's fields beyond their schemas.
 pub fn marks(group: &str, version: &str) -> Option<&'static Marks> {
     let document = document(group, version)?;
     let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
     Some(source.marks.get_or_init(|| Marks::of(document)))
 }
 
-/// Puts in what objects of this kind always have, empty or not: structures, and required fields that may be zero. The
-/// real server reads objects into typed structures and writes them out again; these parts of them cannot be missing.
-pub fn materialise(kind: &Kind, object: &mut Object) {
+/// Adds fields that objects of this kind always have: structures, and required fields that may be zero. The real server
+/// reads objects into typed structures and writes them out again, so these fields are never missing.
+pub fn materialise(kind: &BuiltInKind, object: &mut Object) {
     if let (Some(schema), Some(marks)) = (of(kind), marks(kind.group, kind.version)) {
         marks.materialise(schema, object);
     }
 }
 
-/// The same for the status alone, which a write may have taken away.
-pub fn materialise_status(kind: &Kind, object: &mut Object) {
+/// As [`materialise`], for the status alone, which a write may have removed.
+pub fn materialise_status(kind: &BuiltInKind, object: &mut Object) {
     const STATUS: &str = "status";
     let (Some(schema), Some(marks)) = (of(kind), marks(kind.group, kind.version)) else { return };
     let Some(field) = schema.property(STATUS) else { return };
@@ -183,7 +183,7 @@ pub fn text(group: &str, version: &str) -> Option<&'static [u8]> {
 fn document(group: &str, version: &str) -> Option<&'static Document> {
     let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
     Some(source.document.get_or_init(|| {
-        // The data is part of the program, and a test reads all of it.
+        // The data is part of the program, and a test parses all of it.
         let mut schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
         for (name, fields) in OPTIONAL {
             let required = schemas.get_mut(*name).and_then(|schema| schema.get_mut("required")?.as_array_mut());

@@ -1,8 +1,8 @@
-//! What the schemas of the built-in kinds do not say: which fields the real server leaves out when they are zero or
-//! false, and which it keeps when they are empty.
+//! Serialisation of built-in fields, which their schemas do not describe: fields that the real server omits when they
+//! are zero or false, and fields that it keeps when they are empty.
 //!
-//! It reads objects into typed structures. A number or truth value that is optional and no pointer cannot be told from
-//! a missing one, so it is written out as one; what is behind a pointer can.
+//! kube-apiserver reads objects into typed structures. An optional number or bool that is not a pointer cannot be
+//! distinguished from a missing one, so its zero value is omitted; behind a pointer it can.
 
 /// The definition of times with microseconds.
 pub const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";

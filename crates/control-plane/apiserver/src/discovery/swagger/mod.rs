@@ -1,7 +1,7 @@
-//! `/openapi/v2`: everything about all kinds in one document, for clients that do not read version 3.
+//! `/openapi/v2`: schemas of all kinds in one document, for clients that do not read version 3.
 //!
-//! It is made of the documents of version 3 whenever somebody asks, one group after the other, so that only the text of
-//! the whole is ever in memory. kubectl asks when it checks a `List`, and takes nothing but [`protobuf`].
+//! It is converted from the version 3 documents on demand, one group after the other, so that only the resulting text
+//! is in memory. kubectl requests it to validate a `List`, and accepts only [`protobuf`].
 
 mod protobuf;
 
@@ -15,8 +15,8 @@ use crate::resource::registry::Registry;
 
 /// The type of the document in protobuf.
 pub const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// What clients call it all the same. It is no proper type, and they do not take it for one in an answer.
-pub const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The type that clients request. It is not a valid media type, and they do not accept it in a response.
+pub const PROTOBUF_LEGACY: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The document as JSON.
 pub fn document(registry: &Registry) -> String {
@@ -52,7 +52,7 @@ fn info() -> Value {
     json!({"title": "Kubernetes", "version": crate::discovery::version::git_version()})
 }
 
-/// How clients say who they are, and that they have to.
+/// The security schemes, and that they are required.
 fn security() -> (Value, Value) {
     let scheme = json!({"BearerToken": {
         "description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header",
@@ -89,7 +89,7 @@ fn push(text: &mut String, key: &str, value: &Value) {
     text.push_str(&value.to_string());
 }
 
-/// A path with what can be done there.
+/// A path with its operations.
 fn path_item(item: Value) -> Value {
     let Value::Object(item) = item else { return item };
     let each = item.into_iter().map(|(key, value)| match key.as_str() {
@@ -138,7 +138,7 @@ fn content(body: &Value) -> (Vec<String>, Option<Value>) {
     (types, schema)
 }
 
-/// Parameters, which say their type themselves here; what is sent in the body is one of them.
+/// Parameters: types are inline here, and the body is one of them.
 fn parameters(own: Value, body: Option<Value>) -> Value {
     let Value::Array(own) = own else { return own };
     let plain = own.into_iter().map(|parameter| match parameter {
@@ -154,7 +154,7 @@ fn parameters(own: Value, body: Option<Value>) -> Value {
     plain.chain(body).collect()
 }
 
-/// A schema in the words of version 2, which has no alternatives and no null.
+/// A schema in version 2, which has no alternatives and no null.
 fn converted(schema: Value) -> Value {
     match schema {
         Value::Object(mut map) => {
@@ -171,7 +171,7 @@ fn converted(schema: Value) -> Value {
             if had_choice[0] && !map.contains_key("type") {
                 map.insert("type".to_owned(), "string".into());
             }
-            // Defaults are said in version 3 only.
+            // Defaults are in version 3 only.
             map.remove("default");
             let each = map.into_iter().map(|(key, value)| match (key.as_str(), value) {
                 // The keys of these are names, whatever they look like.

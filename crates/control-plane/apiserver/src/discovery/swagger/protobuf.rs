@@ -1,7 +1,7 @@
-//! The document in protobuf, the only form in which kubectl reads it: with it kubectl checks the items of a `List`.
+//! OpenAPI v2 document in protobuf, the only form that kubectl reads: it validates the items of a `List` with it.
 //!
-//! The messages are those of the format's own definition (`openapi.v2`), as far as a document of ours has something to say
-//! in them. A value that may be anything is a text of YAML there; JSON is one.
+//! The messages are those of the format's definition (`openapi.v2`), as far as our documents use them. A value of any
+//! type is YAML text there; JSON is YAML.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ enum Form {
     Number,
     Anything,
     Anythings,
-    /// Made of the value by a function.
+    /// Built from the value by a function.
     Made(fn(&Value) -> Message),
     /// The same for each item of a list.
     Each(fn(&Value) -> Message),
@@ -124,7 +124,6 @@ impl Message {
         self.0
     }
 
-    /// A text.
     pub fn text(&mut self, number: u32, text: &str) {
         self.bytes(number, text.as_bytes());
     }
@@ -171,7 +170,7 @@ impl Message {
         self.0.push(value.to_le_bytes()[0]);
     }
 
-    /// The fields of an object. What has no number there is left out, as whoever reads it would.
+    /// The fields of an object. Fields without a number are dropped, as readers would drop them.
     fn of(value: &Value, fields: &[Field], extensions: Extensions) -> Message {
         let mut message = Message::default();
         let Some(object) = value.as_object() else { return message };
@@ -215,7 +214,7 @@ pub fn info(value: &Value) -> Message {
     Message::of(value, INFO, Some(7))
 }
 
-/// What can be done at a path.
+/// The operations of a path.
 pub fn path_item(value: &Value) -> Message {
     Message::of(value, PATH_ITEM, Some(10))
 }
@@ -230,7 +229,7 @@ pub fn schema(value: &Value) -> Message {
     message
 }
 
-/// The one way to say who asks.
+/// The security scheme.
 pub fn security_definitions(value: &Value) -> Message {
     let mut message = Message::default();
     for (name, value) in value.as_object().into_iter().flatten() {
@@ -239,7 +238,7 @@ pub fn security_definitions(value: &Value) -> Message {
     message
 }
 
-/// What has to be shown; no kind of it has anything more to say.
+/// The required security scheme.
 pub fn security_requirement(value: &Value) -> Message {
     let mut message = Message::default();
     for name in value.as_object().into_iter().flat_map(Map::keys) {

@@ -9,44 +9,39 @@ use crate::response::status::Failure;
 use super::write::dry_run;
 use super::{Query, invalid};
 
-/// What happens to the objects that the deleted one owns.
+/// What happens to dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
-    /// They stay, without their owner.
+    /// They are kept, without the owner reference.
     Orphan,
-    /// They go afterwards.
+    /// They are deleted afterwards.
     Background,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
 }
 
-/// What must be true of the object for the deletion to happen.
+/// Preconditions of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Preconditions {
-    /// The object's uid.
     pub uid: Option<String>,
-    /// The object's revision.
     pub revision: Option<String>,
 }
 
-/// How to delete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteOptions {
-    /// Answer as usual, remove nothing.
     pub is_dry_run: bool,
-    /// Seconds that a pod is given; none for its own wish.
+    /// Grace period in seconds; none for the default of the object.
     pub grace_seconds: Option<i64>,
-    /// What happens to dependents; none for the kind's default.
+    /// None for the kind's default.
     pub propagation: Option<Propagation>,
-    /// What must hold.
     pub preconditions: Preconditions,
 }
 
 impl DeleteOptions {
     /// Reads the options from the query and, where the client sent one, from the body, which wins.
     pub fn read(query: &Query, body: Option<&Value>) -> Result<DeleteOptions, Failure> {
-        // What cannot be understood must not be passed over: a precondition may be all that protects an object.
-        if let Some(why) = body.and_then(misfit) {
+        // Invalid fields must not be ignored: a precondition may be all that protects an object.
+        if let Some(why) = body.and_then(type_mismatch) {
             return Err(Failure::bad_request(why));
         }
         let mut causes = Vec::new();
@@ -92,8 +87,8 @@ impl DeleteOptions {
     }
 }
 
-/// The first field of the options that has another type than it should.
-fn misfit(body: &Value) -> Option<String> {
+/// The error of the first field with a wrong type.
+fn type_mismatch(body: &Value) -> Option<String> {
     type Fits = fn(&Value) -> bool;
     let fields: [(&str, &str, Fits, &str); 7] = [
         ("DeleteOptions.", "gracePeriodSeconds", Value::is_i64, "int64"),
@@ -104,20 +99,20 @@ fn misfit(body: &Value) -> Option<String> {
         ("DeleteOptions.", "propagationPolicy", Value::is_string, "v1.DeletionPropagation"),
         ("DeleteOptions.", "dryRun", Value::is_array, "[]string"),
     ];
-    let told = |found: &Value, kind: &str, path: &str, wanted: &str| {
+    let describe = |found: &Value, kind: &str, path: &str, wanted: &str| {
         // A number that does not fit is named; any other value may be long.
         let number = if found.is_number() && wanted == "int64" { format!(" {found}") } else { String::new() };
-        let word = decode::word(found);
+        let word = decode::json_type(found);
         format!("json: cannot unmarshal {word}{number} into Go struct field {kind}{path} of type {wanted}")
     };
     for (kind, path, fits, wanted) in fields {
         let found = path.split('.').try_fold(body, |value, key| value.get(key));
         if let Some(odd) = found.filter(|found| !found.is_null() && !fits(found)) {
-            return Some(told(odd, kind, path, wanted));
+            return Some(describe(odd, kind, path, wanted));
         }
     }
     let words = body.get("dryRun").and_then(Value::as_array).into_iter().flatten();
-    words.into_iter().find(|word| !word.is_string()).map(|odd| told(odd, "DeleteOptions.", "dryRun", "string"))
+    words.into_iter().find(|word| !word.is_string()).map(|odd| describe(odd, "DeleteOptions.", "dryRun", "string"))
 }
 
 #[cfg(test)]

@@ -7,40 +7,37 @@ use crate::selector::{FieldSelector, LabelSelector};
 
 use super::{Query, invalid};
 
-/// How the asked revision is meant.
+/// `resourceVersionMatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
+pub enum RevisionMatch {
     /// The state at exactly that revision.
     Exact,
     /// That revision or a newer one.
     NotOlderThan,
 }
 
-/// What to list or watch, and from when.
+/// Options of a list or watch.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    /// By label.
     pub labels: LabelSelector,
-    /// By field.
     pub fields: FieldSelector,
-    /// The revision asked for; none when nothing was said.
+    /// The requested revision.
     pub revision: Option<u64>,
-    /// How it is meant.
-    pub revision_match: Option<Match>,
-    /// At most so many objects; none for all.
+    pub revision_match: Option<RevisionMatch>,
+    /// None for all objects.
     pub limit: Option<usize>,
-    /// Where an earlier page ended, as the server wrote it.
+    /// The token of an earlier page.
     pub continue_token: Option<String>,
     /// Seconds until a watch ends by itself.
     pub timeout_seconds: Option<u64>,
     /// Whether the client understands bookmarks.
     pub bookmarks: bool,
-    /// Whether a watch begins with the present state.
+    /// `sendInitialEvents`: whether a watch begins with the present state.
     pub initial_events: Option<bool>,
 }
 
 impl ListOptions {
-    /// Reads and judges the options of a list, or of a watch.
+    /// Parses and validates the options of a list or watch.
     pub fn read(query: &Query, is_watch: bool) -> Result<ListOptions, Failure> {
         let selector = |error: crate::SelectorError| Failure::bad_request(error.to_string());
         let limit = query.number("limit")?.unwrap_or(0);
@@ -50,7 +47,7 @@ impl ListOptions {
         let initial_events = query.flag("sendInitialEvents");
         let match_word = query.get("resourceVersionMatch").unwrap_or_default();
 
-        let causes = judge(match_word, version, initial_events, is_watch, continue_token.is_some());
+        let causes = validate(match_word, version, initial_events, is_watch, continue_token.is_some());
         if !causes.is_empty() {
             return Err(invalid("ListOptions", causes));
         }
@@ -62,7 +59,7 @@ impl ListOptions {
                 let why =
                     format!("resourceVersion: Invalid value: {digits:?}: strconv.ParseUint: parsing {digits:?}: {why}");
                 match is_watch {
-                    // Compat: the real server takes it for a fault of its own.
+                    // Compat: the real server answers 500.
                     true => Failure::unexplained(why),
                     false => Failure::bad_request(format!("invalid resource version: {why}")),
                 }
@@ -73,8 +70,8 @@ impl ListOptions {
             fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default()).map_err(selector)?,
             revision,
             revision_match: match match_word {
-                "Exact" => Some(Match::Exact),
-                "NotOlderThan" => Some(Match::NotOlderThan),
+                "Exact" => Some(RevisionMatch::Exact),
+                "NotOlderThan" => Some(RevisionMatch::NotOlderThan),
                 _ => None,
             },
             limit: usize::try_from(limit).ok().filter(|limit| *limit > 0),
@@ -88,8 +85,8 @@ impl ListOptions {
 
 const NOT_CONTINUED: &str = "resourceVersionMatch is forbidden when continue is provided";
 
-/// The combinations that make no sense, in the order in which the real server looks at them.
-fn judge(
+/// Invalid combinations, in the order in which kube-apiserver checks them.
+fn validate(
     match_word: &str,
     version: &str,
     initial_events: Option<bool>,

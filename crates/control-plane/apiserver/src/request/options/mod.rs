@@ -1,16 +1,16 @@
-//! What a request's query and its options say, read and judged.
+//! Query parameters and request options, parsed and validated.
 
 mod delete;
 mod list;
 mod write;
 
 pub use delete::{DeleteOptions, Preconditions, Propagation};
-pub use list::{ListOptions, Match};
+pub use list::{ListOptions, RevisionMatch};
 pub use write::{FieldValidation, WriteKind, WriteOptions};
 
 use seaworthy_schema::Cause;
 
-use crate::response::status::{Failure, Named};
+use crate::response::status::{Failure, GroupResource};
 
 /// A query taken apart, in the order it was written.
 #[derive(Debug, Clone, Default)]
@@ -47,5 +47,5 @@ impl Query {
 }
 
 fn invalid(kind: &str, causes: Vec<Cause>) -> Failure {
-    Failure::invalid(Named { group: "meta.k8s.io", word: kind }, "", causes)
+    Failure::invalid(GroupResource { group: "meta.k8s.io", resource: kind }, "", causes)
 }

@@ -10,10 +10,10 @@ use crate::response::status::Failure;
 
 use super::{Query, invalid};
 
-/// What to do about fields that the kind does not have.
+/// `fieldValidation`: handling of unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them in silence.
+    /// Drop them.
     Ignore,
     /// Drop them with a warning.
     Warn,
@@ -21,7 +21,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// Which options are read: their name is part of what is said about them.
+/// The kind of the options, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// `CreateOptions`.
@@ -32,24 +32,21 @@ pub enum WriteKind {
     Patch(PatchKind),
 }
 
-/// How to write.
+/// Options of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Answer as usual, store nothing.
     pub is_dry_run: bool,
-    /// Who writes, for field ownership.
+    /// The field manager.
     pub manager: String,
-    /// What to do about unknown fields.
     pub validation: FieldValidation,
     /// Whether an apply takes fields from other managers.
     pub force: bool,
 }
 
-/// The longest name of a field manager.
-const MANAGER_LENGTH: usize = 128;
+const MAX_MANAGER_LENGTH: usize = 128;
 
 impl WriteOptions {
-    /// Reads and judges the options of a write.
+    /// Parses and validates the options of a write.
     pub fn read(query: &Query, headers: &HeaderMap, kind: WriteKind) -> Result<WriteOptions, Failure> {
         let mut causes = Vec::new();
         let is_dry_run = dry_run(query.all("dryRun"), &mut causes);
@@ -62,7 +59,7 @@ impl WriteOptions {
         if is_apply && manager.is_empty() {
             causes.push(Cause::required("fieldManager", "is required for apply patch"));
         }
-        causes.extend(judge_manager(manager));
+        causes.extend(validate_manager(manager));
         let word = query.get("fieldValidation").unwrap_or_default();
         let validation = match word {
             "" | "Warn" => FieldValidation::Warn,
@@ -91,7 +88,7 @@ impl WriteKind {
     }
 }
 
-/// Whether only the answer is wanted. Every word must be `All`.
+/// Whether this is a dry run. Every value must be `All`.
 pub(super) fn dry_run<'q>(words: impl Iterator<Item = &'q str>, causes: &mut Vec<Cause>) -> bool {
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.iter().any(|word| *word != "All") {
@@ -100,20 +97,20 @@ pub(super) fn dry_run<'q>(words: impl Iterator<Item = &'q str>, causes: &mut Vec
     !words.is_empty()
 }
 
-fn judge_manager(manager: &str) -> Option<Cause> {
-    if manager.len() > MANAGER_LENGTH {
-        return Some(Cause::too_long("fieldManager", MANAGER_LENGTH as i64));
+fn validate_manager(manager: &str) -> Option<Cause> {
+    if manager.len() > MAX_MANAGER_LENGTH {
+        return Some(Cause::too_long("fieldManager", MAX_MANAGER_LENGTH as i64));
     }
     let (at, bad) = manager.chars().enumerate().find(|(_, letter)| letter.is_control())?;
     let why = format!("invalid character U+{:04X} (at position {at})", u32::from(bad));
     Some(Cause::invalid("fieldManager", manager, &why))
 }
 
-/// A writer that does not give its name is called after its program: the user agent up to the first slash.
+/// The default field manager: the user agent up to the first slash.
 fn manager_of_agent(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let name = agent.split('/').next().unwrap_or_default();
-    let printable: String = name.chars().filter(|letter| !letter.is_control()).take(MANAGER_LENGTH).collect();
+    let printable: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_MANAGER_LENGTH).collect();
     if printable.is_empty() { "unknown".to_owned() } else { printable }
 }
 

@@ -1,96 +1,102 @@
-//! One message after the other, into JSON.
+//! Protobuf messages decoded into JSON.
 
 use serde_json::{Map, Value};
 
-use super::fault::Fault;
-use super::special::{self, Unfit};
-use super::table::{Field, Form, ITEMS, Kind, Message, Repetition, Table};
+use super::error::ProtobufError;
+use super::table::{FieldType, ITEMS, JsonForm, Message, MessageTable, ProtobufField, Repetition};
+use super::well_known::{self, ValueError};
 use super::wire::{self, Reader, Wire};
 
-/// How deep messages may nest. Definitions of schemas do, within the limit that JSON has here.
-pub const DEPTH: usize = 100;
-/// How many messages an object may have. Two bytes make one, and a message in memory is hundreds of times that.
-pub const MESSAGES: usize = 200_000;
+/// The deepest nesting of messages. Schemas of definitions nest, within the limit of JSON here.
+pub const MAX_DEPTH: usize = 100;
+/// The most messages of an object. A message takes two bytes in the body and hundreds of times that in memory.
+pub const MAX_MESSAGES: usize = 200_000;
 
-/// Reads the messages of one object.
+/// Decodes the messages of one object.
 pub struct Decoder<'t> {
-    table: &'t Table,
+    table: &'t MessageTable,
     depth: usize,
     messages: usize,
 }
 
-/// What a value belongs to.
+/// The message and field of a value, for errors.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct FieldContext<'t> {
     message: &'t Message,
-    field: &'t Field,
+    field: &'t ProtobufField,
 }
 
-impl Place<'_> {
-    fn wire_type(self) -> Fault {
-        Fault::WireType { message: self.message.name.to_owned(), number: self.field.number }
+impl FieldContext<'_> {
+    fn wire_type(self) -> ProtobufError {
+        ProtobufError::WireType { message: self.message.name.to_owned(), number: self.field.number }
     }
 
-    fn unfit(self, unfit: Unfit) -> Fault {
-        match unfit {
-            Unfit::Bytes(fault) => fault,
-            Unfit::Value(why) => Fault::Value { message: self.message.name.to_owned(), number: self.field.number, why },
+    fn value_error(self, value_error: ValueError) -> ProtobufError {
+        match value_error {
+            ValueError::Bytes(error) => error,
+            ValueError::Value(why) => {
+                ProtobufError::Value { message: self.message.name.to_owned(), number: self.field.number, why }
+            }
         }
     }
 }
 
 impl<'t> Decoder<'t> {
-    /// A decoder that has read nothing.
-    pub fn new(table: &'t Table) -> Decoder<'t> {
+    pub fn new(table: &'t MessageTable) -> Decoder<'t> {
         Decoder { table, depth: 0, messages: 0 }
     }
 
-    /// Adds a message's fields to an object.
-    pub fn fill(&mut self, object: &mut Map<String, Value>, message: &'t Message, bytes: &[u8]) -> Result<(), Fault> {
+    /// Decodes the fields of a message into an object.
+    pub fn fill(
+        &mut self,
+        object: &mut Map<String, Value>,
+        message: &'t Message,
+        bytes: &[u8],
+    ) -> Result<(), ProtobufError> {
         self.depth += 1;
         self.messages += 1;
-        if self.depth > DEPTH {
-            return Err(Fault::TooDeep);
+        if self.depth > MAX_DEPTH {
+            return Err(ProtobufError::TooDeep);
         }
-        if self.messages > MESSAGES {
-            return Err(Fault::TooMany);
+        if self.messages > MAX_MESSAGES {
+            return Err(ProtobufError::TooMany);
         }
         let mut reader = Reader::new(bytes);
         while let Some((number, wire)) = reader.next()? {
-            // Fields that are newer than the table are passed over.
+            // Fields that are newer than the table are ignored.
             let Some(field) = message.field(number) else { continue };
-            let place = Place { message, field };
+            let context = FieldContext { message, field };
             match (field.name, field.repetition) {
-                (Some(name), Repetition::One) => self.one(object, name, place, wire)?,
+                (Some(name), Repetition::One) => self.one(object, name, context, wire)?,
                 (Some(name), Repetition::List) => {
-                    self.list(entry(object, name, Value::Array(Vec::new())), place, wire)?
+                    self.list(entry(object, name, Value::Array(Vec::new())), context, wire)?
                 }
                 (Some(name), Repetition::Map) => {
-                    self.map(entry(object, name, Value::Object(Map::new())), place, wire)?
+                    self.map(entry(object, name, Value::Object(Map::new())), context, wire)?
                 }
-                (None, _) => self.beside(object, place, wire)?,
+                (None, _) => self.inline(object, context, wire)?,
             }
         }
         self.depth -= 1;
         Ok(())
     }
 
-    /// A field that comes once. Of several the last counts, and messages are merged.
+    /// A singular field. The last of several values counts; messages are merged.
     fn one(
         &mut self,
         object: &mut Map<String, Value>,
         name: &str,
-        place: Place<'t>,
+        context: FieldContext<'t>,
         wire: Wire<'_>,
-    ) -> Result<(), Fault> {
-        let value = match (place.field.kind, wire) {
-            (Kind::Message(at), Wire::Bytes(bytes)) => {
+    ) -> Result<(), ProtobufError> {
+        let value = match (context.field.kind, wire) {
+            (FieldType::Message(at), Wire::Bytes(bytes)) => {
                 let earlier = object.remove(name);
-                self.message(at, earlier, place, bytes)?
+                self.message(at, earlier, context, bytes)?
             }
-            (_, wire) => self.value(place, wire)?,
+            (_, wire) => self.value(context, wire)?,
         };
-        if value.is_null() || place.field.omits_zero && is_zero(&value) {
+        if value.is_null() || context.field.omits_zero && is_zero(&value) {
             object.remove(name);
         } else {
             object.insert(name.to_owned(), value);
@@ -98,90 +104,105 @@ impl<'t> Decoder<'t> {
         Ok(())
     }
 
-    /// One more item, or several numbers at once.
-    fn list(&mut self, list: &mut Value, place: Place<'t>, wire: Wire<'_>) -> Result<(), Fault> {
-        let Value::Array(items) = list else { return Err(place.wire_type()) };
-        let is_number = matches!(place.field.kind, Kind::Bool | Kind::Int32 | Kind::Int64);
+    /// An item of a repeated field, or packed numbers.
+    fn list(&mut self, list: &mut Value, context: FieldContext<'t>, wire: Wire<'_>) -> Result<(), ProtobufError> {
+        let Value::Array(items) = list else { return Err(context.wire_type()) };
+        let is_number = matches!(context.field.kind, FieldType::Bool | FieldType::Int32 | FieldType::Int64);
         match wire {
             Wire::Bytes(bytes) if is_number => {
                 let mut reader = Reader::new(bytes);
                 while let Some(number) = reader.next_packed()? {
-                    items.push(self.value(place, Wire::Varint(number))?);
+                    items.push(self.value(context, Wire::Varint(number))?);
                 }
             }
-            wire => items.push(self.value(place, wire)?),
+            wire => items.push(self.value(context, wire)?),
         }
         Ok(())
     }
 
-    /// One more entry: a message with a key and a value, each of which may be missing when it is zero.
-    fn map(&mut self, map: &mut Value, place: Place<'t>, wire: Wire<'_>) -> Result<(), Fault> {
-        let (Value::Object(map), Wire::Bytes(bytes)) = (map, wire) else { return Err(place.wire_type()) };
-        // Only messages, text and bytes are in maps: nothing written is the zero of each.
+    /// A map entry: a message with a key and a value, each of which may be missing when it is zero.
+    fn map(&mut self, map: &mut Value, context: FieldContext<'t>, wire: Wire<'_>) -> Result<(), ProtobufError> {
+        let (Value::Object(map), Wire::Bytes(bytes)) = (map, wire) else { return Err(context.wire_type()) };
+        // The values of maps are messages, text or bytes: a missing one is empty.
         let (mut key, mut value) = (String::new(), Wire::Bytes(b""));
         let mut reader = Reader::new(bytes);
         while let Some((number, wire)) = reader.next()? {
             match (number, wire) {
                 (1, Wire::Bytes(text)) => {
-                    let fault = || Fault::Utf8 { message: place.message.name.to_owned(), number: place.field.number };
-                    key = wire::text(text).ok_or_else(fault)?;
+                    let error = || ProtobufError::Utf8 {
+                        message: context.message.name.to_owned(),
+                        number: context.field.number,
+                    };
+                    key = wire::text(text).ok_or_else(error)?;
                 }
-                (1, _) => return Err(place.wire_type()),
+                (1, _) => return Err(context.wire_type()),
                 (2, wire) => value = wire,
                 _ => {}
             }
         }
-        let value = self.value(place, value)?;
+        let value = self.value(context, value)?;
         map.insert(key, value);
         Ok(())
     }
 
-    /// A message whose fields lie beside it.
-    fn beside(&mut self, object: &mut Map<String, Value>, place: Place<'t>, wire: Wire<'_>) -> Result<(), Fault> {
-        match (place.field.kind, wire) {
-            (Kind::Message(at), Wire::Bytes(bytes)) => {
-                let inner = self.table.message(at).ok_or_else(|| place.wire_type())?;
+    /// A message whose fields are inlined into its parent.
+    fn inline(
+        &mut self,
+        object: &mut Map<String, Value>,
+        context: FieldContext<'t>,
+        wire: Wire<'_>,
+    ) -> Result<(), ProtobufError> {
+        match (context.field.kind, wire) {
+            (FieldType::Message(at), Wire::Bytes(bytes)) => {
+                let inner = self.table.message(at).ok_or_else(|| context.wire_type())?;
                 self.fill(object, inner, bytes)
             }
-            _ => Err(place.wire_type()),
+            _ => Err(context.wire_type()),
         }
     }
 
-    fn value(&mut self, place: Place<'t>, wire: Wire<'_>) -> Result<Value, Fault> {
-        let unfit = |unfit| place.unfit(unfit);
-        match (place.field.kind, wire) {
-            (Kind::Bool, Wire::Varint(number)) => Ok((number != 0).into()),
+    fn value(&mut self, context: FieldContext<'t>, wire: Wire<'_>) -> Result<Value, ProtobufError> {
+        let value_error = |value_error| context.value_error(value_error);
+        match (context.field.kind, wire) {
+            (FieldType::Bool, Wire::Varint(number)) => Ok((number != 0).into()),
             // Numbers of 32 bits are written with 64 and cut.
-            (Kind::Int32, Wire::Varint(number)) => Ok((number as i32).into()),
-            (Kind::Int64, Wire::Varint(number)) => Ok(number.cast_signed().into()),
-            (Kind::Double, Wire::Fixed64(bits)) => special::double(bits).map_err(unfit),
-            (Kind::Text, Wire::Bytes(bytes)) => {
-                let fault = || Fault::Utf8 { message: place.message.name.to_owned(), number: place.field.number };
-                wire::text(bytes).map(Value::String).ok_or_else(fault)
+            (FieldType::Int32, Wire::Varint(number)) => Ok((number as i32).into()),
+            (FieldType::Int64, Wire::Varint(number)) => Ok(number.cast_signed().into()),
+            (FieldType::Double, Wire::Fixed64(bits)) => well_known::double(bits).map_err(value_error),
+            (FieldType::Text, Wire::Bytes(bytes)) => {
+                let error =
+                    || ProtobufError::Utf8 { message: context.message.name.to_owned(), number: context.field.number };
+                wire::text(bytes).map(Value::String).ok_or_else(error)
             }
-            (Kind::Bytes, Wire::Bytes(bytes)) => Ok(special::bytes(bytes)),
-            (Kind::Time, Wire::Bytes(bytes)) => special::time(bytes).map_err(unfit),
-            (Kind::MicroTime, Wire::Bytes(bytes)) => special::micro_time(bytes).map_err(unfit),
-            (Kind::Quantity, Wire::Bytes(bytes)) => special::quantity(bytes).map_err(unfit),
-            (Kind::IntOrString, Wire::Bytes(bytes)) => special::int_or_string(bytes).map_err(unfit),
-            (Kind::Json, Wire::Bytes(bytes)) => special::json(bytes).map_err(unfit),
-            (Kind::Message(at), Wire::Bytes(bytes)) => self.message(at, None, place, bytes),
-            _ => Err(place.wire_type()),
+            (FieldType::Bytes, Wire::Bytes(bytes)) => Ok(well_known::bytes(bytes)),
+            (FieldType::Time, Wire::Bytes(bytes)) => well_known::time(bytes).map_err(value_error),
+            (FieldType::MicroTime, Wire::Bytes(bytes)) => well_known::micro_time(bytes).map_err(value_error),
+            (FieldType::Quantity, Wire::Bytes(bytes)) => well_known::quantity(bytes).map_err(value_error),
+            (FieldType::IntOrString, Wire::Bytes(bytes)) => well_known::int_or_string(bytes).map_err(value_error),
+            (FieldType::Json, Wire::Bytes(bytes)) => well_known::json(bytes).map_err(value_error),
+            (FieldType::Message(at), Wire::Bytes(bytes)) => self.message(at, None, context, bytes),
+            _ => Err(context.wire_type()),
         }
     }
 
-    /// A message in the form that it has in JSON; `earlier` is what was read of it before.
-    fn message(&mut self, at: usize, earlier: Option<Value>, place: Place<'t>, bytes: &[u8]) -> Result<Value, Fault> {
-        let message = self.table.message(at).ok_or_else(|| place.wire_type())?;
+    /// A message in its JSON form; `earlier` is an earlier value of the same field.
+    fn message(
+        &mut self,
+        at: usize,
+        earlier: Option<Value>,
+        context: FieldContext<'t>,
+        bytes: &[u8],
+    ) -> Result<Value, ProtobufError> {
+        let message = self.table.message(at).ok_or_else(|| context.wire_type())?;
         let mut object = match (message.form, earlier) {
-            (Form::Object, Some(Value::Object(object))) => object,
+            (JsonForm::Object, Some(Value::Object(object))) => object,
             _ => Map::new(),
         };
         self.fill(&mut object, message, bytes)?;
         Ok(match message.form {
-            Form::Object => Value::Object(object),
-            Form::List => object.remove(ITEMS).unwrap_or_else(|| Value::Array(Vec::new())),
-            Form::Choice => {
+            JsonForm::Object => Value::Object(object),
+            JsonForm::List => object.remove(ITEMS).unwrap_or_else(|| Value::Array(Vec::new())),
+            JsonForm::Choice => {
                 let chosen = message.fields.iter().rev().find_map(|field| object.remove(field.name?));
                 chosen.unwrap_or(Value::Null)
             }

@@ -1,17 +1,17 @@
-//! Reads the protobuf bodies of built-in kinds, so that the rest of the server sees JSON and nothing else.
+//! Protobuf decoder for the bodies of built-in kinds: the rest of the server only handles JSON.
 //!
-//! Clients written in Go send their bodies so, and some, kubectl among them, do not try again with JSON when they are
-//! refused. What they read they take as JSON, so nothing is ever written in this form.
+//! Go clients send protobuf bodies, and some, such as kubectl, do not retry with JSON when they are refused. They
+//! accept JSON responses, so protobuf is never written.
 //!
 //! - A body is an envelope: four bytes that mark it, then a message that names version and kind and holds the object.
-//! - How the object's fields are numbered is data: [`table`] has it from Kubernetes' own definitions.
-//! - The outcome is what the same client would have sent as JSON. What the message does not have is not there, and a
-//!   zero is left out where the client's types leave it out. Empty lists and nulls cannot be told from nothing.
+//! - The field numbers are data: [`table`] has them from Kubernetes' own definitions.
+//! - The result is what the same client would have sent as JSON. Missing fields are missing, and a zero is omitted
+//!   where the client's types omit it. Empty lists and nulls cannot be distinguished from missing fields.
 
-mod fault;
+mod error;
 mod message;
-mod special;
 mod table;
+mod well_known;
 mod wire;
 
 #[cfg(test)]
@@ -19,17 +19,17 @@ mod recorded;
 
 use serde_json::{Map, Value};
 
-pub use self::fault::Fault;
+pub use self::error::ProtobufError;
 use self::message::Decoder;
-use self::table::Table;
+use self::table::MessageTable;
 use self::wire::{Reader, Wire};
 
-/// What every body begins with.
+/// The first bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
-/// What the envelope is called in messages.
+/// The name of the envelope in messages.
 const ENVELOPE: &str = "the envelope";
 
-/// A body of which only the names are read yet.
+/// A body whose object is not decoded yet.
 #[derive(Debug, PartialEq)]
 pub struct Envelope<'b> {
     /// The version of the object; empty if the client left it to the path.
@@ -39,18 +39,18 @@ pub struct Envelope<'b> {
     raw: &'b [u8],
 }
 
-/// Reads a body that says what it is: an object with its version and kind.
-pub fn decode(bytes: &[u8]) -> Result<Value, Fault> {
+/// Decodes a body with apiVersion and kind.
+pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     Envelope::open(bytes)?.object()
 }
 
 impl<'b> Envelope<'b> {
-    /// Reads the names.
-    pub fn open(bytes: &'b [u8]) -> Result<Envelope<'b>, Fault> {
+    /// Decodes apiVersion and kind.
+    pub fn open(bytes: &'b [u8]) -> Result<Envelope<'b>, ProtobufError> {
         let rest = match (bytes, bytes.strip_prefix(MAGIC)) {
-            ([], _) => return Err(Fault::NoData),
-            (_, None) => return Err(Fault::NoMagic),
-            (_, Some([])) => return Err(Fault::NoBody),
+            ([], _) => return Err(ProtobufError::NoData),
+            (_, None) => return Err(ProtobufError::NoMagic),
+            (_, Some([])) => return Err(ProtobufError::NoBody),
             (_, Some(rest)) => rest,
         };
         let mut envelope = Envelope { api_version: String::new(), kind: String::new(), raw: &[] };
@@ -59,10 +59,10 @@ impl<'b> Envelope<'b> {
             match (number, wire) {
                 (1, Wire::Bytes(names)) => envelope.read_names(names)?,
                 (2, Wire::Bytes(raw)) => envelope.raw = raw,
-                // What the object was packed with, if anything. Nothing is known that packs, so this is empty.
-                (3, Wire::Bytes(packing)) if !packing.is_empty() => return Err(Fault::Packed),
+                // `contentEncoding`, empty in all known clients.
+                (3, Wire::Bytes(packing)) if !packing.is_empty() => return Err(ProtobufError::ContentEncoding),
                 (1..=3, Wire::Bytes(_)) => {}
-                (1..=3, _) => return Err(Fault::WireType { message: ENVELOPE.to_owned(), number }),
+                (1..=3, _) => return Err(ProtobufError::WireType { message: ENVELOPE.to_owned(), number }),
                 _ => {}
             }
         }
@@ -70,15 +70,15 @@ impl<'b> Envelope<'b> {
     }
 
     /// The object as JSON, with its version and kind.
-    pub fn object(&self) -> Result<Value, Fault> {
+    pub fn object(&self) -> Result<Value, ProtobufError> {
         let Envelope { api_version, kind, raw } = self;
         if kind.is_empty() || api_version.is_empty() {
-            return Err(Fault::NoKind);
+            return Err(ProtobufError::NoKind);
         }
-        let table = Table::committed();
+        let table = MessageTable::committed();
         let message = table.message_of(api_version, kind);
-        let message =
-            message.ok_or_else(|| Fault::UnknownKind { api_version: api_version.clone(), kind: kind.clone() })?;
+        let message = message
+            .ok_or_else(|| ProtobufError::UnknownKind { api_version: api_version.clone(), kind: kind.clone() })?;
         let mut object = Map::new();
         object.insert("kind".to_owned(), kind.clone().into());
         object.insert("apiVersion".to_owned(), api_version.clone().into());
@@ -86,7 +86,7 @@ impl<'b> Envelope<'b> {
         Ok(Value::Object(object))
     }
 
-    fn read_names(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn read_names(&mut self, bytes: &[u8]) -> Result<(), ProtobufError> {
         let mut reader = Reader::new(bytes);
         while let Some((number, wire)) = reader.next()? {
             let place = match number {
@@ -95,9 +95,9 @@ impl<'b> Envelope<'b> {
                 _ => continue,
             };
             let Wire::Bytes(text) = wire else {
-                return Err(Fault::WireType { message: ENVELOPE.to_owned(), number });
+                return Err(ProtobufError::WireType { message: ENVELOPE.to_owned(), number });
             };
-            *place = wire::text(text).ok_or_else(|| Fault::Utf8 { message: ENVELOPE.to_owned(), number })?;
+            *place = wire::text(text).ok_or_else(|| ProtobufError::Utf8 { message: ENVELOPE.to_owned(), number })?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ mod tests {
         [MAGIC.to_vec(), bytes_field(1, &names), bytes_field(2, raw)].concat()
     }
 
-    fn decoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Value, Fault> {
+    fn decoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Value, ProtobufError> {
         decode(&enveloped(api_version, kind, raw))
     }
 
@@ -150,20 +150,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing(b"", Fault::NoData)]
-    #[case::json(b"{\"kind\":\"Pod\"}", Fault::NoMagic)]
-    #[case::half_the_mark(b"k8s", Fault::NoMagic)]
-    #[case::nothing_else(b"k8s\0", Fault::NoBody)]
-    fn body_without_mark_or_content_is_refused(#[case] body: &[u8], #[case] fault: Fault) {
-        assert_eq!(decode(body).unwrap_err(), fault);
+    #[case::nothing(b"", ProtobufError::NoData)]
+    #[case::json(b"{\"kind\":\"Pod\"}", ProtobufError::NoMagic)]
+    #[case::half_the_mark(b"k8s", ProtobufError::NoMagic)]
+    #[case::nothing_else(b"k8s\0", ProtobufError::NoBody)]
+    fn body_without_mark_or_content_is_refused(#[case] body: &[u8], #[case] error: ProtobufError) {
+        assert_eq!(decode(body).unwrap_err(), error);
     }
 
     #[test]
     fn envelope_must_name_a_kind_that_is_known() {
-        assert_eq!(decoded("v1", "", b"").unwrap_err(), Fault::NoKind);
-        let fault = decoded("v1", "Boat", b"").unwrap_err();
+        assert_eq!(decoded("v1", "", b"").unwrap_err(), ProtobufError::NoKind);
+        let error = decoded("v1", "Boat", b"").unwrap_err();
         assert_eq!(
-            fault.to_string(),
+            error.to_string(),
             "no kind \"Boat\" is registered for version \"v1\" in protobuf; send JSON or YAML"
         );
     }
@@ -171,20 +171,20 @@ mod tests {
     #[test]
     fn packed_object_is_refused() {
         let body = [enveloped("v1", "Pod", b""), bytes_field(3, b"gzip")].concat();
-        assert_eq!(decode(&body).unwrap_err(), Fault::Packed);
+        assert_eq!(decode(&body).unwrap_err(), ProtobufError::ContentEncoding);
     }
 
     #[rstest]
-    #[case::truncated(&[0x0a, 0x05, 0x0a], Fault::Truncated)]
-    #[case::length_beyond_memory(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], Fault::Truncated)]
-    #[case::endless_number(&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], Fault::Overflow)]
-    #[case::field_zero(&[0x02, 0x00], Fault::Tag)]
-    #[case::group(&[0xfb, 0x01], Fault::Group { number: 31 })]
-    #[case::wire_type_six(&[0x0e], Fault::Tag)]
-    #[case::text_where_a_message_is(&[0x08, 0x01], Fault::WireType { message: "core/v1.ConfigMap".to_owned(), number: 1 })]
-    #[case::not_text(&[0x0a, 0x03, 0x0a, 0x01, 0xff], Fault::Utf8 { message: "meta/v1.ObjectMeta".to_owned(), number: 1 })]
-    fn bad_message_is_refused_by_what_is_wrong(#[case] raw: &[u8], #[case] fault: Fault) {
-        assert_eq!(decoded("v1", "ConfigMap", raw).unwrap_err(), fault);
+    #[case::truncated(&[0x0a, 0x05, 0x0a], ProtobufError::Truncated)]
+    #[case::length_beyond_memory(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], ProtobufError::Truncated)]
+    #[case::endless_number(&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], ProtobufError::Overflow)]
+    #[case::field_zero(&[0x02, 0x00], ProtobufError::Tag)]
+    #[case::group(&[0xfb, 0x01], ProtobufError::Group { number: 31 })]
+    #[case::wire_type_six(&[0x0e], ProtobufError::Tag)]
+    #[case::text_where_a_message_is(&[0x08, 0x01], ProtobufError::WireType { message: "core/v1.ConfigMap".to_owned(), number: 1 })]
+    #[case::not_text(&[0x0a, 0x03, 0x0a, 0x01, 0xff], ProtobufError::Utf8 { message: "meta/v1.ObjectMeta".to_owned(), number: 1 })]
+    fn bad_message_is_refused_by_what_is_wrong(#[case] raw: &[u8], #[case] error: ProtobufError) {
+        assert_eq!(decoded("v1", "ConfigMap", raw).unwrap_err(), error);
     }
 
     #[test]
@@ -237,15 +237,15 @@ mod tests {
         }
         assert_eq!(*found, json!({}));
         for levels in [120, 20_000] {
-            let fault = decoded("apiextensions.k8s.io/v1", "CustomResourceDefinition", &nested(levels)).unwrap_err();
-            assert_eq!(fault, Fault::TooDeep);
+            let error = decoded("apiextensions.k8s.io/v1", "CustomResourceDefinition", &nested(levels)).unwrap_err();
+            assert_eq!(error, ProtobufError::TooDeep);
         }
     }
 
     #[test]
     fn small_body_cannot_become_a_huge_object() {
         let containers = bytes_field(2, b"").repeat(300_000);
-        assert_eq!(decoded("v1", "Pod", &bytes_field(2, &containers)).unwrap_err(), Fault::TooMany);
+        assert_eq!(decoded("v1", "Pod", &bytes_field(2, &containers)).unwrap_err(), ProtobufError::TooMany);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Whether we read what Kubernetes' own library writes: its protobuf and its JSON of the same objects, side by side.
+//! Recorded protobuf bodies: Kubernetes' own library wrote the protobuf and the JSON of the same objects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::table::{Kind, Message, Repetition, Table};
+use super::table::{FieldType, Message, MessageTable, Repetition};
 use super::wire::{Reader, Wire};
 use super::{Envelope, decode};
 
@@ -59,12 +59,12 @@ fn every_object_is_the_one_that_json_says() {
 }
 
 /// Notes which fields of which messages lie in these bytes.
-fn note<'t>(table: &'t Table, message: &'t Message, bytes: &[u8], seen: &mut BTreeSet<(&'t str, u32)>) {
+fn note<'t>(table: &'t MessageTable, message: &'t Message, bytes: &[u8], seen: &mut BTreeSet<(&'t str, u32)>) {
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next().unwrap() {
         let field = message.field(number).unwrap_or_else(|| panic!("{} has no field {number}", message.name));
         seen.insert((message.name, number));
-        if let (Kind::Message(at), Wire::Bytes(bytes)) = (field.kind, wire) {
+        if let (FieldType::Message(at), Wire::Bytes(bytes)) = (field.kind, wire) {
             let inner = table.message(at).unwrap();
             match field.repetition {
                 Repetition::One | Repetition::List => note(table, inner, bytes, seen),
@@ -83,7 +83,7 @@ fn note<'t>(table: &'t Table, message: &'t Message, bytes: &[u8], seen: &mut BTr
 
 #[test]
 fn every_field_of_the_table_is_recorded() {
-    let table = Table::committed();
+    let table = MessageTable::committed();
     let mut seen = BTreeSet::new();
     for Pair { protobuf, .. } in pairs() {
         let bytes = unhex(&protobuf);
