@@ -2,8 +2,6 @@
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api crds` rewrites the files.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,6 @@
 //! description. `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference` writes them; without the variable they
 //! are compared.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Full disk: an API server whose disk fills up, turns read-only, and recovers.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;

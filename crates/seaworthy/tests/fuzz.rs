@@ -3,8 +3,6 @@
 //! The program runs as a process of its own, so an overflowing stack or a killed process counts as a failure too. More
 //! cases than the few of every run: `PROPTEST_CASES=20000 cargo test -p seaworthy --test suite fuzz --release`.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::sync::LazyLock;
 
 use crate::program::{Outcome, Program, given};

@@ -1,8 +1,6 @@
 //! All recorded answers of the upstreams, through the program: equal specs, equal names, equal translations, and failures
 //! that name the culprit.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::path::Path;
 
 use crate::program::Program;

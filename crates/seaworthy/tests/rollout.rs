@@ -1,8 +1,6 @@
 //! `rollout decide` through the program: all recorded answers of the upstream node controller, and input that cannot be
 //! used.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

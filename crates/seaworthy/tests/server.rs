@@ -1,7 +1,5 @@
 //! `seaworthy server` as a process: from a folder, with a certificate, to a machine that presents a token.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};

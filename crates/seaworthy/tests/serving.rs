@@ -1,7 +1,5 @@
 //! Start and stop of `seaworthy apiserver`: what it refuses to start with, and orderly shutdown.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use crate::served;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! `seaworthy up`: all parts in one process, from the first start over a change and a stop to the next start.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use crate::program;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,8 +1,6 @@
 //! The laws of snapshot stores, for every store; and what only a folder can get wrong.
 
 // The lint's exception for tests does not reach the functions that they share.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

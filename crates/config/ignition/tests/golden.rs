@@ -1,7 +1,5 @@
 //! The configs that the upstream server serves, in every version that a machine may ask for.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use seaworthy_ignition::{Node, Version, take_kernel_arguments, translate_down};
 use serde_json::Value;
 

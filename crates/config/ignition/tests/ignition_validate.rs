@@ -1,8 +1,6 @@
 //! Compares with the real validator of Debian's package `ignition`: it accepts what we bring down, and judges as we
 //! do.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

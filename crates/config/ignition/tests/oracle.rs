@@ -1,8 +1,6 @@
 //! Compares reading, validating and merging with the answers of the real libraries, recorded in `tests/oracle` (its
 //! README says which).
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use seaworthy_ignition::{Node, Problem, Severity, merge, parse};

@@ -1,7 +1,5 @@
 //! Properties of every config: merging, translating, comparing and tracing, over random inputs.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Compares the ways up from older versions, up from spec 2.x and down to older versions with the answers of the real
 //! libraries, recorded in `tests/oracle` (its README says which).
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use seaworthy_ignition::{Node, Problem, Severity, Version, translate_down};
 use serde_json::Value;
 

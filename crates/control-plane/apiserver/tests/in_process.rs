@@ -1,6 +1,4 @@
 //! The server without a socket: requests in, responses out.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

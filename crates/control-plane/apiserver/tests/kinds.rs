@@ -1,6 +1,4 @@
 //! Built-in kinds over whole requests: who may grant, evict, act for whom, and what two groups show of one object.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,6 +1,4 @@
 //! Requests with a protobuf body: built-in kinds are read from it, with the answers that the real server gives.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use bytes::Bytes;

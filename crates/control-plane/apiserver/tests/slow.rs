@@ -3,8 +3,6 @@
 //! The paused clock only advances to the next deadline when all tasks are idle, so minutes pass at once and
 //! deterministically.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
 //! Budgets, estimates over their limit, authorization checks, and what a rule refers to.
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Mutex;
 
 use seaworthy_cel::{

@@ -1,7 +1,5 @@
 //! Properties of every input: nothing panics, every evaluation ends within its budget, and what was checked does
 //! not meet a type it cannot handle.
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use seaworthy_cel::{Bindings, Budget, Decl, Env, EvalError, Sizes, Val};
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Compares this crate with answers recorded from the Kubernetes API server's own environment (1.37, the functions new
 //! expressions may use): problems, types, values, errors, costs and estimates.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

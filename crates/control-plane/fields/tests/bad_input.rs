@@ -1,7 +1,5 @@
 //! Bad input: nothing panics or runs without bound, and a refused write leaves no trace.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use seaworthy_fields::{
     Managers, ObjectType, PatchError, Set, Writer, discard_timestamp_change, json_patch, merge_patch, strategic_patch,

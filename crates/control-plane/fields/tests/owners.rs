@@ -4,8 +4,6 @@
 //! Not recorded because the real implementation fails: elements with the same key in an object whose managers wrote in
 //! several versions. Here such an object is tracked like any other.
 
-#![allow(clippy::unwrap_used)]
-
 use seaworthy_fields::{ApplyError, Managers, ObjectType, Operation, Set, TypeErrors, Versions, Writer};
 use seaworthy_schema::Document;
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! Random patches, recorded from the real implementation (apimachinery 0.37.2, json-patch 4.13), must give the same
 //! objects and the same messages.
 
-#![allow(clippy::unwrap_used)]
-
 use seaworthy_fields::{PatchError, json_patch, merge_patch, strategic_patch};
 use seaworthy_schema::Document;
 use serde_json::Value;

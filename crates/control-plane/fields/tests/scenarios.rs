@@ -1,8 +1,6 @@
 //! Replays recorded requests to a real API server, as far as they concern owners and patches. A minimal server around
 //! our functions answers them: it stores objects, counts their versions and fills in defaults.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use seaworthy_fields::{

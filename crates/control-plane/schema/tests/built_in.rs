@@ -1,6 +1,4 @@
 //! The schemas of the built-in kinds, as they are published, read by this crate.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
 

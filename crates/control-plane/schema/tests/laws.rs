@@ -1,6 +1,4 @@
 //! Properties of every schema and every object, sensible or not.
-#![allow(clippy::unwrap_used)]
-
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use seaworthy_schema::{

@@ -1,6 +1,4 @@
 //! The OpenAPI document of a custom resource beside the one that the real API server builds.
-#![allow(clippy::unwrap_used)]
-
 use seaworthy_schema::openapi::{
     ApiResource, ApiSubresource, CustomNames, custom_definitions, definition_name, document, paths,
 };

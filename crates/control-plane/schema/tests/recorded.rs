@@ -1,8 +1,6 @@
 //! Compares with recorded answers of the real implementation to generated schemas and objects.
 //!
 //! Each line of a recording is one case. Fields that are missing are equal to the input, or empty.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! The conversations with the real API server that are about custom resources, as far as this crate has a part in
 //! them: what is stored, what is refused and with which words, what a table shows.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Contract tests of all engines, and of the store on each of them.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

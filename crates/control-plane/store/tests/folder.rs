@@ -1,7 +1,5 @@
 //! Folders and files that a store accepts and rejects; a rejected one stays unchanged.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! A real file system that is full, and one that is read-only.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::process::Command;
 

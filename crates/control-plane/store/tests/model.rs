@@ -1,7 +1,5 @@
 //! Model test: random commits, compactions, restarts, reads and watches are compared with a simple model.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::common::{LogStorage, body};

@@ -1,7 +1,5 @@
 //! Units over a private bus with a fake of systemd's and logind's interfaces; without a bus, `systemctl` is run.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};

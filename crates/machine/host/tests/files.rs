@@ -1,7 +1,5 @@
 //! The same file calls on a folder of this machine and on a machine in memory.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 use std::time::Duration;
 

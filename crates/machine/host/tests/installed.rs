@@ -1,7 +1,5 @@
 //! Units of a folder, enabled by us and by the real `systemctl --root`: equal links and states.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Boot management with fakes of `rpm-ostree` and `bootc` that record their calls.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 

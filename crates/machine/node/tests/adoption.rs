@@ -1,6 +1,4 @@
 //! Adoption of machines without a record of their configuration.
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use crate::support::{Config, config, file, files};

@@ -1,7 +1,5 @@
 //! The power is cut at every call that changes something: the next start ends in the old state or in the new one.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support::{Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;

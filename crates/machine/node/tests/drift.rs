@@ -1,7 +1,5 @@
 //! Drift with repair enabled.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Real faults of a machine: a disk that is full or read-only, immutable files, services that
 //! fail or never end. Each ends Degraded in the old configuration with the culprit in the reason, and by itself when it is over.
 
-#![allow(clippy::unwrap_used)]
-
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! The agent on a folder of this machine: real files, real owners, and programs that only record their calls.
 
-#![allow(clippy::unwrap_used)]
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::{Arc, Mutex};

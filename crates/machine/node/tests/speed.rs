@@ -1,7 +1,5 @@
 //! Cost of an update that changes many files; the duration is measured by `cargo xtask bench daemon`.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support::{Node, config, file, files};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;

@@ -1,7 +1,5 @@
 //! Waits of a node that take too long: for a drain, for a reboot, and for its current configuration.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use crate::support::{Config, ManualClock, Node, config, file, files, spec};

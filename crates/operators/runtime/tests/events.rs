@@ -1,6 +1,4 @@
 //! Events on an API server, with and without network faults.
-#![allow(clippy::unwrap_used)]
-
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;

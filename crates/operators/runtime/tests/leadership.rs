@@ -1,6 +1,4 @@
 //! Leader election with two candidates and one lease on an API server: one leads at a time, whatever happens to the other.
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;

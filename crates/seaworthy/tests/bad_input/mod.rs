@@ -1,8 +1,6 @@
 //! Bad input: every mistake gets the right exit code and a message with the place, what was found and what to do; none causes a
 //! panic, a hang or unbounded memory.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod assumed;
 mod files;
 mod hints;

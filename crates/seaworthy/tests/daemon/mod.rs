@@ -1,8 +1,6 @@
 //! From a MachineConfig to a byte on a disk: the API server, the controllers and the daemon of one machine, each a process
 //! of its own, and the machine a folder or one with a systemd of its own.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod systemd;
 pub mod world;
 

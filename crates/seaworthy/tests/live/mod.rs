@@ -4,8 +4,6 @@
 //! `TRANSCRIPTS=overwrite` writes what is printed into the pages. What differs from run to run stands there as a word:
 //! `AGE`, or is left out.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod fleet;
 mod mistakes;
 mod planning;

@@ -1,7 +1,5 @@
 //! Remote content from end to end: the program against servers on this machine.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod authority;
 mod configs;
 mod contents;

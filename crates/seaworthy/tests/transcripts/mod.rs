@@ -3,8 +3,6 @@
 //! After a change that is meant, `TRANSCRIPTS=overwrite cargo test -p seaworthy --test suite transcripts` writes the new output
 //! into the pages.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 pub mod page;
 
 use std::path::Path;

@@ -3,8 +3,6 @@
 //! The archives were recorded with the build named in their folder, on a data folder and a machine of its own:
 //! `SEAWORTHY_RECORD_UPGRADE=PROGRAM cargo test -p seaworthy --test suite upgrade` writes them with that program.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

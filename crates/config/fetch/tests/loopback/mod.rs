@@ -1,8 +1,6 @@
 //! The fetcher against real servers on loopback, well-behaved and otherwise.
 
 // The lint's exception for tests does not reach the functions that they share.
-#![allow(clippy::unwrap_used)]
-
 mod http;
 mod limits;
 mod objects;

@@ -1,8 +1,6 @@
 //! Tests by row of the table of upstream behaviours, as far as this crate can show them alone. Their numbers are those
 //! of the table; a row that needs MachineConfigs or pools is tested in `crates/config/render`.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod merging;
 mod reading;
 mod spec_2;

@@ -1,7 +1,5 @@
 //! Every finding: what it is about, how bad it is, and the fields of both sides.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod base;
 mod doubts;
 mod notices;

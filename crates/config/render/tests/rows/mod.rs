@@ -1,8 +1,6 @@
 //! Tests by row of the table of upstream behaviours, as far as they need MachineConfigs and pools. Their numbers are
 //! those of the table. Where the table calls a row an upstream defect, it is tested as it is done here.
 
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 mod examples;
 mod fields;
 mod manifests;

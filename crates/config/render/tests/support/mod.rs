@@ -2,8 +2,6 @@
 
 // Every test binary has its own copy of this module and uses a part of it.
 #![allow(dead_code)]
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 

@@ -4,8 +4,6 @@
 //! damaged at random. Each run tries a fixed number of them; `cargo xtask fuzz TARGET --seconds 600` goes on longer. A
 //! failure prints the seed that repeats it.
 
-#![allow(clippy::unwrap_used)]
-
 mod mutate;
 mod targets;
 

@@ -1,7 +1,5 @@
 //! Housekeeping as clients see it: tests neither start a task nor wait for one, except for the test of the background
 //! task; `settle` returns when nothing is left to do.
-#![allow(clippy::unwrap_used)]
-
 mod background;
 mod cluster;
 mod creation;

@@ -1,6 +1,4 @@
 //! Authentication, authorisation and secrecy, tested through the server's requests.
-#![allow(clippy::unwrap_used)]
-
 mod authentication;
 mod certificates;
 mod harness;

@@ -13,8 +13,6 @@
 //! Left out: D-47, the forms of a path for once-from. There is no such mode: a machine without a cluster is configured by
 //! Ignition itself, and `seaworthy daemon --first-boot` completes that.
 
-#![allow(clippy::unwrap_used)]
-
 mod boot;
 mod difference;
 mod disruption;

@@ -2,8 +2,6 @@
 //!
 //! Time is tokio's and passes only while all tasks are idle, so minutes pass in no time and nothing depends on the machine.
 //! `SEAWORTHY_CHAOS` sets how many histories are run, `SEAWORTHY_SEED` runs the one with that seed.
-#![allow(clippy::unwrap_used)]
-
 mod history;
 
 use history::{Figures, history};

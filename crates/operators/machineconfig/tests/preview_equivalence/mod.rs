@@ -3,8 +3,6 @@
 //!
 //! Time is tokio's and passes only while all tasks are idle. `SEAWORTHY_CLUSTERS` sets how many clusters are tried,
 //! `SEAWORTHY_SEED` tries the one with that seed.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
