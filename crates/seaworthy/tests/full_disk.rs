@@ -106,7 +106,7 @@ fn child() {
     assert!(written.len() > 5, "{written:?}");
     assert_eq!((refused.0, refused.1["reason"].as_str()), (507, Some("InsufficientStorage")), "{}", refused.1);
     fill(&ballast);
-    let advice = ["No space left on device", "make room"];
+    let advice = ["No space left on device", "free space on the disk of the data folder"];
     refused_writes(&mut client, 507, "InsufficientStorage", &advice);
 
     // Reads go on: whole, no more and no less than was acknowledged.
@@ -121,12 +121,7 @@ fn child() {
     mount(&["--bind", file.to_str().unwrap()], &file);
     mount(&["-o", "remount,bind,ro"], &file);
     fs::remove_file(&ballast).unwrap();
-    refused_writes(
-        &mut client,
-        500,
-        "InternalError",
-        &["Read-only file system", "the disk that holds the data folder"],
-    );
+    refused_writes(&mut client, 500, "InternalError", &["Read-only file system", "the disk of the data folder"]);
     assert_eq!(names(&mut client), written);
     assert!(Command::new("umount").arg(&file).status().unwrap().success());
 

@@ -221,7 +221,7 @@ fn keys_that_cannot_be_used_are_refused_and_stay_as_they_are() {
     // A new key would not fit the certificate that clients know.
     let key = data.join("pki/ca.key");
     fs::remove_file(&key).unwrap();
-    says(&refuse(folder.path(), &[]), &[key.to_str().unwrap(), "missing", "ca.crt is there", "backup"]);
+    says(&refuse(folder.path(), &[]), &[key.to_str().unwrap(), "missing", "ca.crt exists", "backup"]);
     assert!(!key.exists());
     restore(&key);
     stop(Served::start(folder.path()));

@@ -300,7 +300,7 @@ fn controllers_beside_it_stand_by() {
     up.must(&format!("until test -n \"$({lease})\"; do sleep 0.1; done"));
     let holder = up.must(lease);
     let said = up.must(
-        "seaworthy controllers 2> log & until grep 'asking for the lease' log; do sleep 0.1; done; kill $!; wait $!",
+        "seaworthy controllers 2> log & until grep 'waiting for the lease' log; do sleep 0.1; done; kill $!; wait $!",
     );
     assert!(said.contains("waiting for the lease; standby while another process holds it"), "{said}");
     assert_eq!(up.must(lease), holder);

@@ -196,7 +196,9 @@ async fn log_leadership(leadership: &Leadership, elects_leader: bool) {
         );
     }
     leadership.acquired().await;
-    tracing::info!("controllers running");
+    if elects_leader {
+        tracing::info!(lease = LEASE, "leading");
+    }
     std::future::pending().await
 }
 

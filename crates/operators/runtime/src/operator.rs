@@ -119,7 +119,9 @@ pub async fn supervise(
         let ready = async {
             caches.synced().await;
             availability.set(name, OperatorState::Ready);
-            tracing::info!(operator = name, "caches are filled");
+            tracing::debug!(operator = name, "caches are filled");
+            context.leadership.acquired().await;
+            tracing::info!(operator = name, "controllers running");
             std::future::pending::<()>().await;
         };
         let run = async {

@@ -59,5 +59,5 @@ fn process_that_loses_the_lease_exits_with_a_message() {
     );
     let rest: Vec<String> = said.collect();
     assert_eq!(process.wait().unwrap().code(), Some(1));
-    assert!(rest.iter().any(|line| line.contains("lease seaworthy-system/seaworthy-controllers is lost")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("lost the lease seaworthy-system/seaworthy-controllers")), "{rest:?}");
 }
