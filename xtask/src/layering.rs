@@ -16,6 +16,8 @@ use crate::workspace::Workspace;
 
 /// One crate's place.
 struct Layer {
+    /// Below the workspace's root.
+    folder: &'static str,
     name: &'static str,
     may_use: &'static [Use],
     is_pure: bool,
@@ -54,42 +56,41 @@ const CONTROLLERS: Use = Whole("seaworthy-controllers");
 const MACHINECONFIG: Use = Whole("seaworthy-machineconfig");
 const SERVE: Use = Whole("seaworthy-serve");
 const FLEET: Use = Whole("seaworthy-fleet");
-const UI: Use = Whole("seaworthy-ui");
 
-/// Bottom up. Crates that do not exist yet have their row already: the direction is decided before the code is.
+/// Bottom up, each crate with its folder: the table is the tree below `crates/`.
 const LAYERS: &[Layer] = &[
-    pure("seaworthy-api", &[]),
-    pure("seaworthy-ignition", &[API, FETCH_TYPES]),
-    pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
-    pure("seaworthy-deploy", &[API]),
-    pure("seaworthy-change", &[]),
-    pure("seaworthy-generate", &[API, CHANGE, IGNITION, RENDER]),
-    pure("seaworthy-plan", &[API, CHANGE, GENERATE, IGNITION, RENDER]),
-    pure("seaworthy-cel", &[]),
-    pure("seaworthy-schema", &[CEL]),
-    pure("seaworthy-fields", &[SCHEMA]),
-    shell("seaworthy-fetch", &[]),
-    shell("seaworthy-store", &[]),
-    shell("seaworthy-listen", &[]),
-    shell("seaworthy-resident", &[]),
-    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
-    shell("seaworthy-host", &[]),
-    shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
-    shell("seaworthy-runtime", &[API, CHANGE, DEPLOY, FIELDS]),
+    pure("crates/api", "seaworthy-api", &[]),
+    pure("crates/config/ignition", "seaworthy-ignition", &[API, FETCH_TYPES]),
+    pure("crates/config/render", "seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
+    pure("crates/operators/deploy", "seaworthy-deploy", &[API]),
+    pure("crates/decide/change", "seaworthy-change", &[]),
+    pure("crates/config/generate", "seaworthy-generate", &[API, CHANGE, IGNITION, RENDER]),
+    pure("crates/decide/plan", "seaworthy-plan", &[API, CHANGE, GENERATE, IGNITION, RENDER]),
+    pure("crates/control-plane/cel", "seaworthy-cel", &[]),
+    pure("crates/control-plane/schema", "seaworthy-schema", &[CEL]),
+    pure("crates/control-plane/fields", "seaworthy-fields", &[SCHEMA]),
+    shell("crates/config/fetch", "seaworthy-fetch", &[]),
+    shell("crates/control-plane/store", "seaworthy-store", &[]),
+    shell("crates/control-plane/listen", "seaworthy-listen", &[]),
+    shell("crates/resident", "seaworthy-resident", &[]),
+    shell("crates/control-plane/apiserver", "seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
+    shell("crates/machine/host", "seaworthy-host", &[]),
+    shell("crates/machine/node", "seaworthy-node", &[API, IGNITION, PLAN, HOST]),
+    shell("crates/operators/runtime", "seaworthy-runtime", &[API, CHANGE, DEPLOY, FIELDS]),
     shell(
+        "crates/operators/machineconfig",
         "seaworthy-machineconfig",
         &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME],
     ),
     // The one crate that knows every operator; no operator knows another.
-    shell("seaworthy-controllers", &[DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
-    shell("seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
-    shell("seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
-    shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
-    shell("seaworthy-trial", &[]),
-    shell("seaworthy-testkit", EVERYTHING),
-    shell("seaworthy", EVERYTHING),
+    shell("crates/operators/controllers", "seaworthy-controllers", &[DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
+    shell("crates/machine/serve", "seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
+    shell("crates/machine/fleet", "seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
+    shell("crates/trial", "seaworthy-trial", &[]),
+    shell("crates/testkit", "seaworthy-testkit", EVERYTHING),
+    shell("crates/seaworthy", "seaworthy", EVERYTHING),
     // The front door must open while the product does not compile.
-    shell("xtask", &[]),
+    shell("xtask", "xtask", &[]),
 ];
 
 const EVERYTHING: &[Use] = &[
@@ -115,7 +116,6 @@ const EVERYTHING: &[Use] = &[
     MACHINECONFIG,
     SERVE,
     FLEET,
-    UI,
 ];
 
 /// Compiled into tests only.
@@ -181,12 +181,12 @@ const KUBE_CLIENT_USERS: &[&str] = &[
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
 
-const fn pure(name: &'static str, may_use: &'static [Use]) -> Layer {
-    Layer { name, may_use, is_pure: true }
+const fn pure(folder: &'static str, name: &'static str, may_use: &'static [Use]) -> Layer {
+    Layer { folder, name, may_use, is_pure: true }
 }
 
-const fn shell(name: &'static str, may_use: &'static [Use]) -> Layer {
-    Layer { name, may_use, is_pure: false }
+const fn shell(folder: &'static str, name: &'static str, may_use: &'static [Use]) -> Layer {
+    Layer { folder, name, may_use, is_pure: false }
 }
 
 /// A dependency that is not allowed: the way to it, and the rule.
@@ -257,6 +257,12 @@ fn declared(metadata: &Metadata) -> Vec<Violation> {
             });
             continue;
         };
+        if package.folder(&metadata.workspace_root).is_some_and(|folder| folder != layer.folder) {
+            violations.push(Violation {
+                path: vec![package.name.clone()],
+                rule: format!("is not in {}: move it, or change its row in xtask/src/layering.rs", layer.folder),
+            });
+        }
         for dependency in package.dependencies.iter().filter(|it| !it.is_for_tests()) {
             let rule = if is_ours(&dependency.name) {
                 broken_use(layer, dependency)
@@ -374,6 +380,40 @@ mod tests {
 
     fn shown(violations: &[Violation]) -> Vec<String> {
         violations.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn crate_outside_of_its_folder_is_a_violation() {
+        let json = |folder: &str| {
+            format!(
+                r#"{{"target_directory": "/t", "workspace_root": "/w", "packages": [
+                    {{"name": "seaworthy-api", "manifest_path": "/w/{folder}/Cargo.toml", "dependencies": []}}]}}"#
+            )
+        };
+        let check = |folder| shown(&declared(&Metadata::parse(json(folder).as_bytes()).unwrap()));
+        assert!(check("crates/api").is_empty());
+        assert!(check("crates/config/api")[0].starts_with("seaworthy-api: is not in crates/api"));
+    }
+
+    #[test]
+    fn operator_uses_no_other_operator() {
+        let is_operator = |layer: &super::Layer| {
+            let shared = ["seaworthy-runtime", "seaworthy-deploy", "seaworthy-controllers"];
+            layer.folder.starts_with("crates/operators/") && !shared.contains(&layer.name)
+        };
+        for layer in LAYERS.iter().filter(|layer| is_operator(layer)) {
+            for allowed in layer.may_use {
+                let (Whole(name) | Bare(name)) = allowed;
+                assert!(!is_operator(super::layer(name).unwrap()), "{} uses {name}", layer.name);
+            }
+        }
+    }
+
+    #[test]
+    fn map_has_every_crate() {
+        let map = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).unwrap();
+        let missing: Vec<&str> = LAYERS.iter().map(|layer| layer.folder).filter(|it| !map.contains(it)).collect();
+        assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
     }
 
     #[test]

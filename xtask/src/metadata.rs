@@ -13,12 +13,16 @@ pub struct Metadata {
     pub packages: Vec<Package>,
     /// Where cargo builds.
     pub target_directory: String,
+    #[serde(default)]
+    pub workspace_root: String,
 }
 
 /// One crate of the workspace.
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
+    #[serde(default)]
+    pub manifest_path: String,
     /// What it declares.
     pub dependencies: Vec<Dependency>,
 }
@@ -47,6 +51,14 @@ impl Metadata {
     #[cfg(test)]
     pub fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
+    }
+}
+
+impl Package {
+    /// Its folder, relative to the workspace's root.
+    pub fn folder(&self, root: &str) -> Option<&str> {
+        let folder = self.manifest_path.strip_prefix(root)?.strip_prefix('/')?;
+        Some(folder.strip_suffix("Cargo.toml")?.trim_end_matches('/'))
     }
 }
 
