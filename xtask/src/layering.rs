@@ -59,6 +59,7 @@ const FLEET: Use = Whole("seaworthy-fleet");
 
 /// Bottom up, each crate with its folder: the table is the tree below `crates/`.
 const LAYERS: &[Layer] = &[
+    pure("crates/values", VALUES, &[]),
     pure("crates/api", "seaworthy-api", &[]),
     pure("crates/config/ignition", "seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("crates/config/render", "seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
@@ -117,6 +118,10 @@ const EVERYTHING: &[Use] = &[
     SERVE,
     FLEET,
 ];
+
+/// The notations and texts that all crates share; only the developer commands do without it, as they must build when the product
+/// does not.
+const VALUES: &str = "seaworthy-values";
 
 /// Compiled into tests only.
 const FOR_TESTS: [&str; 2] = ["seaworthy-testkit", "seaworthy-trial"];
@@ -285,7 +290,7 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
     if FOR_TESTS.contains(&name) {
         return Some("it is for [dev-dependencies] only".to_owned());
     }
-    if name == layer.name {
+    if name == layer.name || (name == VALUES && layer.name != "xtask") {
         return None;
     }
     let allowed = layer.may_use.iter().find(|it| match it {
@@ -360,7 +365,7 @@ mod tests {
 
     /// A crate with one dependency, written the way cargo does.
     fn metadata(package: &str, dependency: &str) -> Metadata {
-        let others = ["seaworthy-api", "seaworthy-fetch", "seaworthy-render", "seaworthy-testkit"]
+        let others = ["seaworthy-api", "seaworthy-fetch", "seaworthy-render", "seaworthy-testkit", "seaworthy-values"]
             .into_iter()
             .filter(|name| *name != package)
             .map(|name| format!(r#"{{"name": "{name}", "dependencies": []}}"#))
@@ -420,6 +425,15 @@ mod tests {
     fn upper_crate_may_use_lower_crate() {
         let it = metadata("seaworthy-render", &dependency("seaworthy-api", "null", true, ""));
         assert_eq!(declared(&it), []);
+    }
+
+    #[test]
+    fn lowest_crate_may_be_used_by_all_and_uses_none() {
+        let values = dependency("seaworthy-values", "null", true, "");
+        assert_eq!(declared(&metadata("seaworthy-api", &values)), []);
+        assert_eq!(declared(&metadata("seaworthy-fetch", &values)), []);
+        assert_eq!(declared(&metadata("xtask", &values)).len(), 1);
+        assert_eq!(declared(&metadata("seaworthy-values", &dependency("seaworthy-api", "null", true, ""))).len(), 1);
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub fn objects(objects: &[Value], format: DefinitionFormat) -> io::Result<()> {
         }
         DefinitionFormat::Yaml => {
             for object in objects {
-                write!(out, "---\n{}", yaml::to_string(&Node::from_json(object)))?;
+                out.write_all(b"---\n")?;
+                yaml::write_bytes(&Node::from_json(object), &mut out)?;
             }
         }
     }

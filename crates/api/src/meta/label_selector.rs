@@ -47,6 +47,13 @@ pub struct LabelSelectorRequirement {
     pub unknown: Unknown,
 }
 
+impl LabelSelector {
+    /// Whether it names no label at all. Kubernetes takes such a selector for "everything"; pools take it for a mistake.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.iter().flatten().next().is_none() && self.match_expressions.iter().flatten().next().is_none()
+    }
+}
+
 /// Drops unknown keys: for handing a selector to a client, not for writing it back.
 impl From<LabelSelector> for upstream::LabelSelector {
     fn from(selector: LabelSelector) -> Self {

@@ -2,20 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use seaworthy_values::label_selector::{Operator, Requirement};
+
 use super::{LabelSelector, Pairs};
 
 /// A well-formed label selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    requirements: Vec<(String, Requirement)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
-    In(BTreeSet<String>),
-    NotIn(BTreeSet<String>),
-    Exists,
-    DoesNotExist,
+    /// Sets of values, because a selector is matched against every node.
+    requirements: Vec<Requirement<BTreeSet<String>>>,
 }
 
 /// What is wrong with a label selector.
@@ -54,8 +49,11 @@ impl Selection {
     /// Checks a selector.
     pub fn of(selector: &LabelSelector) -> Result<Self, SelectionError> {
         let labels = selector.match_labels.iter().flatten();
-        let mut requirements: Vec<(String, Requirement)> =
-            labels.map(|(key, value)| (key.clone(), Requirement::In([value.clone()].into()))).collect();
+        let equal = |(key, value): (&String, &String)| Requirement {
+            key: key.clone(),
+            operator: Operator::In([value.clone()].into()),
+        };
+        let mut requirements: Vec<Requirement<BTreeSet<String>>> = labels.map(equal).collect();
         for expression in selector.match_expressions.iter().flatten() {
             let key = expression.key.clone();
             if key.is_empty() {
@@ -63,16 +61,15 @@ impl Selection {
             }
             let values: BTreeSet<String> = expression.values.iter().flatten().cloned().collect();
             let operator = expression.operator.clone();
-            let requirement = match (operator.as_str(), values.is_empty()) {
+            match (operator.as_str(), values.is_empty()) {
                 ("In" | "NotIn", true) => return Err(SelectionError::NoValues { key, operator }),
                 ("Exists" | "DoesNotExist", false) => return Err(SelectionError::Values { key, operator }),
-                ("In", _) => Requirement::In(values),
-                ("NotIn", _) => Requirement::NotIn(values),
-                ("Exists", _) => Requirement::Exists,
-                ("DoesNotExist", _) => Requirement::DoesNotExist,
-                _ => return Err(SelectionError::Operator { key, found: operator }),
-            };
-            requirements.push((key, requirement));
+                _ => {}
+            }
+            match Operator::named(&operator, values) {
+                Some(operator) => requirements.push(Requirement { key, operator }),
+                None => return Err(SelectionError::Operator { key, found: operator }),
+            }
         }
         Ok(Self { requirements })
     }
@@ -85,15 +82,7 @@ impl Selection {
     /// Whether an object with these labels is meant.
     pub fn matches<'l>(&self, labels: impl Into<Pairs<'l>>) -> bool {
         let labels = labels.into();
-        self.requirements.iter().all(|(key, requirement)| {
-            let value = labels.get(key);
-            match requirement {
-                Requirement::In(values) => value.is_some_and(|value| values.contains(value)),
-                Requirement::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-                Requirement::Exists => value.is_some(),
-                Requirement::DoesNotExist => value.is_none(),
-            }
-        })
+        self.requirements.iter().all(|requirement| requirement.is_met_by(labels.get(&requirement.key)))
     }
 }
 

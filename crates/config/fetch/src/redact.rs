@@ -1,5 +1,7 @@
 //! [`redact()`]: removes passwords and signatures from a URL, so that it may be shown.
 
+use seaworthy_values::text::abbreviate;
+
 /// The only query parameter whose value is shown: it picks a version of an object and is needed
 /// to recognise which one was meant.
 const SHOWN_PARAMETER: &str = "versionId";
@@ -24,10 +26,10 @@ const HIDDEN: &str = "…";
 /// ```
 #[must_use]
 pub fn redact(url: &str) -> String {
-    let mut shown = shortened(redact_once(url));
+    let mut shown = redact_once(url);
     // What is left may look like a URL with user information of its own.
     loop {
-        let again = shortened(redact_once(&shown));
+        let again = redact_once(&shown);
         if again == shown {
             return shown;
         }
@@ -35,15 +37,12 @@ pub fn redact(url: &str) -> String {
     }
 }
 
-/// The beginning of a text that is longer than any URL that a person reads.
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((at, _)) => format!("{}{HIDDEN}", &text[..at]),
-        None => text,
-    }
+fn redact_once(url: &str) -> String {
+    // A longer URL is one that no person reads.
+    abbreviate(&redact_parts(url), MAX_SHOWN_CHARS).into_owned()
 }
 
-fn redact_once(url: &str) -> String {
+fn redact_parts(url: &str) -> String {
     // Control characters could forge further lines in a log.
     let url: String = url.trim().chars().filter(|c| !c.is_control()).collect();
     if let Some(scheme) = scheme_of_broken(&url) {

@@ -7,6 +7,7 @@ use seaworthy_api::meta::Selection;
 use seaworthy_ignition::Node;
 use seaworthy_ignition::body::{BodyError, body_of};
 use seaworthy_render::{Context, Finding, MachineConfig as Input, Pool, Prepared, merge, prepare};
+use seaworthy_values::list;
 use serde_json::Value;
 
 /// A packed base larger than this is refused.
@@ -91,11 +92,6 @@ fn reported(findings: &[Finding]) -> String {
         let places: Vec<String> = finding.places.iter().map(ToString::to_string).collect();
         if places.is_empty() { finding.message.clone() } else { format!("{}: {}", places.join(", "), finding.message) }
     };
-    let mut lines: Vec<String> = findings.iter().filter(|finding| finding.is_error()).map(line).collect();
-    let more = lines.len().saturating_sub(SHOWN);
-    lines.truncate(SHOWN);
-    if more > 0 {
-        lines.push(format!("and {more} more"));
-    }
-    lines.join("; ")
+    let errors: Vec<&Finding> = findings.iter().filter(|finding| finding.is_error()).collect();
+    list::clauses(errors.into_iter().map(line), SHOWN)
 }

@@ -9,6 +9,8 @@
 
 use std::borrow::Cow;
 
+use seaworthy_values::text::beginning;
+
 use crate::path::Path;
 
 /// Where a value was written: a document, and the value's place in it counted in reading order.
@@ -394,9 +396,8 @@ impl PartialEq for Node<'_> {
 /// A string for a message: quoted, escaped, and cut so that a file body never floods a terminal.
 pub fn quote(text: &str) -> String {
     const SHOWN: usize = 60;
-    let cut = text.char_indices().nth(SHOWN).map(|(at, _)| at);
-    match cut {
-        Some(at) => format!("{:?}… ({} bytes)", &text[..at], text.len()),
+    match beginning(text, SHOWN) {
+        Some(beginning) => format!("{beginning:?}… ({} bytes)", text.len()),
         None => format!("{text:?}"),
     }
 }

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use seaworthy_values::list;
+
 use crate::node::{Map, Node, Value, quote};
 use crate::problem::{PathRef, Report, WRONG_TYPE};
 use crate::schema::{Field, FieldType, Object};
@@ -86,9 +88,8 @@ fn advice(kind: &FieldType, value: &Value<'_>) -> String {
         }
         (FieldType::Object(object), Value::Str(_) | Value::List(_)) => {
             const LISTED: usize = 8;
-            let names: Vec<_> = object.fields.iter().map(|field| field.name).take(LISTED).collect();
-            let more = if object.fields.len() > LISTED { ", …" } else { "" };
-            format!(" with keys such as {}{more}", names.join(", "))
+            let names = object.fields.iter().map(|field| field.name);
+            format!(" with keys such as {}", list::examples(names, LISTED))
         }
         _ => String::new(),
     }

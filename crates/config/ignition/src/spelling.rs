@@ -1,5 +1,7 @@
 //! Spelling suggestions: the known word that is nearest to an unknown one.
 
+use strsim::osa_distance;
+
 /// Longer words are not compared: no name in a manifest is that long, and comparing costs the product of the lengths.
 const MAX_WORD_LENGTH: usize = 64;
 
@@ -7,37 +9,19 @@ const MAX_WORD_LENGTH: usize = 64;
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = lower(word)?;
     // In a short word every slip of the finger is a good part of it.
-    let most = match word.len() {
+    let most = match word.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
         6 => 2,
         _ => 3,
     };
-    let distances = known.into_iter().filter_map(|known| Some((distance(&word, &lower(known)?), known)));
+    // Letters that are inserted, left out, changed, or swapped with their neighbour; none is edited twice.
+    let distances = known.into_iter().filter_map(|known| Some((osa_distance(&word, &lower(known)?), known)));
     distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-fn lower(word: &str) -> Option<Vec<char>> {
+fn lower(word: &str) -> Option<String> {
     (word.len() <= MAX_WORD_LENGTH).then(|| word.chars().flat_map(char::to_lowercase).collect())
-}
-
-/// How many letters must be put in, left out, changed, or swapped with their neighbour to get from one word to the
-/// other.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut before = vec![0; to.len() + 1];
-    let mut above: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in to.iter().enumerate() {
-            let mut least = (above[j] + usize::from(a != b)).min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[to.len()]
 }
 
 #[cfg(test)]
@@ -80,8 +64,7 @@ mod tests {
     #[case("abc", "xbc", 1)]
     #[case("ca", "abc", 3)]
     fn distances(#[case] from: &str, #[case] to: &str, #[case] expected: usize) {
-        let chars = |word: &str| word.chars().collect::<Vec<_>>();
-        assert_eq!(distance(&chars(from), &chars(to)), expected);
-        assert_eq!(distance(&chars(to), &chars(from)), expected);
+        assert_eq!(osa_distance(from, to), expected);
+        assert_eq!(osa_distance(to, from), expected);
     }
 }

@@ -14,18 +14,18 @@ pub const MAX_OBJECT_BYTES: usize = 1_572_864;
 pub const LARGE_OBJECT_BYTES: usize = 1_258_291;
 
 impl<'r> Rendered<'r, '_> {
-    /// The object: name, annotations, the pool as its owner, the spec.
-    pub fn object(&self) -> Node<'_> {
+    /// The object as a manifest: name, annotations, the pool as its owner, the spec.
+    pub fn into_manifest(self) -> Node<'r> {
         let mut object = self.head();
         if let Some(map) = object.as_map_mut() {
-            map.set("spec", self.spec.borrowed());
+            map.set("spec", self.spec);
         }
         object
     }
 
     /// The object without its spec.
-    fn head(&self) -> Node<'_> {
-        let text = |text: &'_ str| Node::made(Value::Str(Cow::Owned(text.to_owned())));
+    fn head(&self) -> Node<'static> {
+        let text = |text: &str| Node::made(Value::Str(Cow::Owned(text.to_owned())));
         let annotations =
             self.annotations.iter().map(|(key, value)| (Cow::Borrowed(*key), text(value))).collect::<Vec<_>>();
         let owner = vec![

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
+use seaworthy_values::list::listed;
 
 use crate::finding::{FieldLocation, Finding};
 use crate::keys;
@@ -87,21 +88,17 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
         source.role().is_some_and(|role| spelling::nearest(role, wanted.iter().copied()).is_none())
     };
     found.sort_by(|a, b| (is_other(a), a.name()).cmp(&(is_other(b), b.name())));
-    let named = found
-        .iter()
-        .take(MAX_LISTED)
-        .map(|source| format!("{} with {}", source.name(), describe_role(source, &wanted)));
-    let more = if found.len() > MAX_LISTED { format!(" and {} more", found.len() - MAX_LISTED) } else { String::new() };
+    let named = found.iter().map(|source| format!("{} with {}", source.name(), describe_role(source, &wanted)));
+    let named = listed(named, MAX_LISTED);
     let count = match found.len() {
         1 => "there is 1 MachineConfig, and it does not match".to_owned(),
         count => format!("there are {count} MachineConfigs, and none of them matches"),
     };
-    let named = named.collect::<Vec<_>>().join(", ");
     let next = match selector.keys().find(|key| is_like_role(key)) {
         Some(key) => format!("the selector asks for {key:?}; did you mean {:?}?", keys::ROLE),
         None => "correct their labels or the selector, or add a MachineConfig that matches".to_owned(),
     };
-    format!("{count}: {named}{more}; {next}")
+    format!("{count}: {named}; {next}")
 }
 
 /// Whether a label was probably meant for a MachineConfig's role.
@@ -151,12 +148,11 @@ fn selectors_of(pools: &[Pool]) -> String {
     if pools.is_empty() {
         return "there is no pool in the input".to_owned();
     }
-    let named = pools.iter().take(MAX_LISTED).map(|pool| match &pool.selector {
+    let named = pools.iter().map(|pool| match &pool.selector {
         Some(selector) => format!("{} ({selector})", pool.name),
         None => format!("{} (nothing)", pool.name),
     });
-    let more = if pools.len() > MAX_LISTED { format!(" and {} more", pools.len() - MAX_LISTED) } else { String::new() };
-    format!("the pools select: {}{more}", named.collect::<Vec<_>>().join(", "))
+    format!("the pools select: {}", listed(named, MAX_LISTED))
 }
 
 fn rank<'r>(input: &'r Prepared<'_>) -> (bool, bool, &'r str) {

@@ -2,6 +2,7 @@
 
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::{Path, spelling};
+use seaworthy_values::label_selector::{OPERATORS, Operator, Requirement};
 
 use crate::inspection::{Inspection, KnownKeys};
 use crate::machine_config::MachineConfig;
@@ -10,20 +11,6 @@ use crate::machine_config::MachineConfig;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Operator {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Exists,
-    DoesNotExist,
 }
 
 impl Selector {
@@ -58,7 +45,7 @@ impl Selector {
             match expressions.as_list() {
                 None => inspection.wrong(path, expressions, "a list of objects with key, operator and values"),
                 Some(list) => {
-                    let read = |(index, node)| Requirement::inspect(node, &path.clone().index(index), inspection);
+                    let read = |(index, node)| inspect_requirement(node, &path.clone().index(index), inspection);
                     requirements.extend(list.iter().enumerate().filter_map(read));
                 }
             }
@@ -93,84 +80,58 @@ impl Selector {
 
     /// Whether a MachineConfig has the labels.
     pub fn matches(&self, machine_config: &MachineConfig<'_>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = machine_config.label(&requirement.key);
-            match &requirement.operator {
-                Operator::In(values) => value.is_some_and(|value| values.iter().any(|wanted| wanted == value)),
-                Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|unwanted| unwanted != value)),
-                Operator::Exists => value.is_some(),
-                Operator::DoesNotExist => value.is_none(),
-            }
-        })
+        self.requirements.iter().all(|requirement| requirement.is_met_by(machine_config.label(&requirement.key)))
     }
 }
 
-impl Requirement {
-    fn inspect(node: &Node<'_>, path: &Path, inspection: &mut Inspection) -> Option<Self> {
-        const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
-        if node.as_map().is_none() {
-            inspection.wrong(path.clone(), node, "an object with key, operator and values");
-            return None;
-        }
-        let known =
-            KnownKeys { noun: "requirement of a label selector", keys: &["key", "operator", "values"], below: &[] };
-        inspection.unknown_keys(node, path, &known);
-        let mut is_sound = true;
-        let mut wrong = |key: &str, message: String| {
-            is_sound = false;
-            inspection.error(path.clone().key(key), message);
-        };
-        let key = node.text_of("key");
-        if key.is_empty() {
-            wrong("key", "a label selector needs a key".to_owned());
-        }
-        let values: Vec<String> = node.list_of("values").iter().filter_map(Node::as_str).map(str::to_owned).collect();
-        if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
-            wrong("values", format!("found {}; accepted is a list of strings", values.describe()));
-        } else if values.len() != node.list_of("values").len() {
-            wrong("values", "accepted are strings; quote them".to_owned());
-        } else {
-            match node.text_of("operator") {
-                "In" | "NotIn" if values.is_empty() => {
-                    wrong("values", "In and NotIn need at least one value".to_owned());
-                }
-                "Exists" | "DoesNotExist" if !values.is_empty() => {
-                    wrong("values", "Exists and DoesNotExist take no values".to_owned());
-                }
-                _ => {}
-            }
-        }
-        let operator = match node.text_of("operator") {
-            "In" => Operator::In(values),
-            "NotIn" => Operator::NotIn(values),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
-            other => {
-                let near = spelling::nearest(other, OPERATORS);
-                let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                let accepted = OPERATORS.join(", ");
-                let message = format!("invalid label selector operator {other:?}; accepted are {accepted}{near}");
-                wrong("operator", message);
-                return None;
-            }
-        };
-        is_sound.then(|| Requirement { key: key.to_owned(), operator })
+fn inspect_requirement(node: &Node<'_>, path: &Path, inspection: &mut Inspection) -> Option<Requirement> {
+    if node.as_map().is_none() {
+        inspection.wrong(path.clone(), node, "an object with key, operator and values");
+        return None;
     }
+    let known = KnownKeys { noun: "requirement of a label selector", keys: &["key", "operator", "values"], below: &[] };
+    inspection.unknown_keys(node, path, &known);
+    let mut is_sound = true;
+    let mut wrong = |key: &str, message: String| {
+        is_sound = false;
+        inspection.error(path.clone().key(key), message);
+    };
+    let key = node.text_of("key");
+    if key.is_empty() {
+        wrong("key", "a label selector needs a key".to_owned());
+    }
+    let values: Vec<String> = node.list_of("values").iter().filter_map(Node::as_str).map(str::to_owned).collect();
+    if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
+        wrong("values", format!("found {}; accepted is a list of strings", values.describe()));
+    } else if values.len() != node.list_of("values").len() {
+        wrong("values", "accepted are strings; quote them".to_owned());
+    } else {
+        match node.text_of("operator") {
+            "In" | "NotIn" if values.is_empty() => {
+                wrong("values", "In and NotIn need at least one value".to_owned());
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                wrong("values", "Exists and DoesNotExist take no values".to_owned());
+            }
+            _ => {}
+        }
+    }
+    let name = node.text_of("operator");
+    let Some(operator) = Operator::named(name, values) else {
+        let near = spelling::nearest(name, OPERATORS);
+        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        let accepted = OPERATORS.join(", ");
+        wrong("operator", format!("invalid label selector operator {name:?}; accepted are {accepted}{near}"));
+        return None;
+    };
+    is_sound.then(|| Requirement { key: key.to_owned(), operator })
 }
 
 impl std::fmt::Display for Selector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (nth, Requirement { key, operator }) in self.requirements.iter().enumerate() {
-            if nth > 0 {
-                f.write_str(",")?;
-            }
-            match operator {
-                Operator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0])?,
-                Operator::In(values) => write!(f, "{key} in ({})", values.join(","))?,
-                Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
-                Operator::Exists => f.write_str(key)?,
-                Operator::DoesNotExist => write!(f, "!{key}")?,
-            }
+        for (nth, requirement) in self.requirements.iter().enumerate() {
+            let comma = if nth > 0 { "," } else { "" };
+            write!(f, "{comma}{requirement}")?;
         }
         Ok(())
     }

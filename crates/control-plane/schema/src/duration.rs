@@ -1,5 +1,7 @@
 //! Duration format: `1h30m`, or a looser `2 weeks`.
 
+use seaworthy_values::duration;
+
 /// Units of the loose form. The last spelling of each is a beginning: `hours` is `hour`.
 const LOOSE_UNITS: [&[&str]; 8] = [
     &["ns", "nano"],
@@ -13,39 +15,7 @@ const LOOSE_UNITS: [&[&str]; 8] = [
 ];
 
 pub(crate) fn is_duration(text: &str) -> bool {
-    is_exact(text) || is_loose(text)
-}
-
-/// Numbers with units, all the way: `-1.5h3ms`.
-fn is_exact(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    let mut total: f64 = 0.0;
-    while !rest.is_empty() {
-        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number = &rest[..number_end];
-        let dots = number.bytes().filter(|byte| *byte == b'.').count();
-        if dots > 1 || number.len() == dots {
-            return false;
-        }
-        rest = &rest[number_end..];
-        let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let scale = match &rest[..unit_end] {
-            "ns" => 1.0,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return false,
-        };
-        total += format!("0{number}").parse::<f64>().unwrap_or(f64::INFINITY) * scale;
-        rest = &rest[unit_end..];
-    }
-    // The original counts nanoseconds in 63 bits.
-    !text.trim_start_matches(['-', '+']).is_empty() && total < 9_223_372_036_854_775_808.0
+    duration::parse(text).is_some() || is_loose(text)
 }
 
 /// A number and a unit somewhere in the text.

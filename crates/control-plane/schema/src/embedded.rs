@@ -1,10 +1,10 @@
 //! Embedded resources: objects inside objects, `x-kubernetes-embedded-resource`.
 
+use seaworthy_values::names;
 use serde_json::{Map, Value};
 
 use crate::cause::Cause;
 use crate::document::Schema;
-use crate::names;
 use crate::node::Type;
 use crate::path::Path;
 

@@ -16,7 +16,6 @@ mod embedded;
 mod format;
 mod jsonpath;
 mod lists;
-pub mod names;
 mod node;
 mod number;
 pub mod openapi;

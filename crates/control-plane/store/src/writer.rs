@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::data_folder::DataFolder;
@@ -192,9 +191,8 @@ impl Writer {
         for Commit { changes, reply } in commits {
             replies.push((reply, group.add(changes, &self.shared, &mut self.interner, &mut self.packer)));
         }
-        let rows: Vec<Row> = group.events.iter().zip(group.bodies).map(|(event, body)| row(event, body)).collect();
-        if !rows.is_empty() {
-            if let Err(error) = self.engine.append(&rows) {
+        if !group.rows.is_empty() {
+            if let Err(error) = self.engine.append(&group.rows) {
                 // Once, not for every commit that a full disk refuses.
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::error!(%error, "store: cannot write; commits are refused until it works again");
@@ -288,8 +286,8 @@ struct Group {
     /// The objects after the commits so far, for later commits of the group.
     staged: HashMap<Key, Option<Arc<Record>>>,
     events: Vec<Arc<Event>>,
-    /// The body of each event, for the log.
-    bodies: Vec<Bytes>,
+    /// The row of each event, for the log.
+    rows: Vec<Row>,
 }
 
 impl Group {
@@ -309,7 +307,7 @@ impl Group {
             };
             if !change.is_met_by(found.as_ref()) {
                 self.revision = revision;
-                self.bodies.truncate(start);
+                self.rows.truncate(start);
                 for event in self.events.drain(start..).rev() {
                     // Back to the record before, whether that was staged or not: it equals the one of the state.
                     self.staged.insert(event.record.key.clone(), event.previous.clone());
@@ -326,8 +324,9 @@ impl Group {
             let packed = packer.pack(&key.resource, body.clone());
             let record = record(interner, found.as_ref(), key, self.revision, created, packed, tags);
             self.staged.insert(record.key.clone(), (kind == RowKind::Put).then(|| record.clone()));
+            let key = record.key.clone();
+            self.rows.push(Row { revision: self.revision, kind, created_revision: created, key, body });
             self.events.push(event(kind, record, found));
-            self.bodies.push(body);
         }
         let records = self.events[start..].iter().map(|event| event.record.clone()).collect();
         Ok(Committed { revision: self.revision, records })
@@ -362,11 +361,6 @@ fn row_kind(kind: EventKind) -> RowKind {
         EventKind::Created | EventKind::Updated => RowKind::Put,
         EventKind::Deleted => RowKind::Delete,
     }
-}
-
-fn row(event: &Event, body: Bytes) -> Row {
-    let Record { key, revision, created_revision, .. } = &*event.record;
-    Row { revision: *revision, kind: row_kind(event.kind), created_revision: *created_revision, key: key.clone(), body }
 }
 
 /// The rows that a row supersedes once it is compacted: the one before it, and itself if it is a deletion.

@@ -75,6 +75,36 @@ impl Change {
         Change { object: ObjectRef::of(object).key(), action: Action::Create(typed(object)) }
     }
 
+    /// Creation of an object with a finalizer, which the object itself does not have yet.
+    pub fn create_with_finalizer<K>(object: &K, finalizer: &str) -> Change
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+        K::Scope: Scope,
+    {
+        let mut finalizers = object.finalizers().to_vec();
+        finalizers.push(finalizer.to_owned());
+        let body = with_metadata(typed(object), "finalizers", json!(finalizers));
+        Change { object: ObjectRef::of(object).key(), action: Action::Create(body) }
+    }
+
+    /// Replacement of the object that was found, at its resource version and with its finalizers, which other components set.
+    pub fn replace_found<K>(found: &K, object: &K) -> Change
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+        K::Scope: Scope,
+    {
+        let metadata = found.meta();
+        let mut body = typed(object);
+        if let Some(finalizers) = &metadata.finalizers {
+            body = with_metadata(body, "finalizers", json!(finalizers));
+        }
+        if let Some(revision) = &metadata.resource_version {
+            body = with_metadata(body, "resourceVersion", json!(revision));
+        }
+        let object = ObjectRef { resource_version: metadata.resource_version.clone(), ..ObjectRef::of(object) };
+        Change { object, action: Action::Replace(body) }
+    }
+
     /// Replacement of an object, at the resource version that it carries.
     pub fn replace<K>(object: &K) -> Change
     where
@@ -155,6 +185,14 @@ fn typed<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
     if let Value::Object(body) = &mut body {
         body.insert("apiVersion".to_owned(), json!(K::api_version(&())));
         body.insert("kind".to_owned(), json!(K::kind(&())));
+    }
+    body
+}
+
+/// A body with this field in its metadata: an object would have to be copied whole for it.
+fn with_metadata(mut body: Value, field: &str, value: Value) -> Value {
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        metadata.insert(field.to_owned(), value);
     }
     body
 }

@@ -1,5 +1,6 @@
 //! Decisions: changes in stages, with the reasons for what does not change.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -102,7 +103,7 @@ impl<R> Decision<'_, R> {
 
     /// All changes, in the order of their stages.
     pub fn changes(&self) -> impl Iterator<Item = Change> {
-        self.stages.iter().flat_map(Stage::all)
+        self.stages.iter().flat_map(Stage::all).map(Cow::into_owned)
     }
 }
 
@@ -146,9 +147,10 @@ impl<'a> Stage<'a> {
         self.changes.is_empty() && self.deferred.is_empty()
     }
 
-    /// Its changes, those that are deferred included.
-    pub fn all(&self) -> impl Iterator<Item = Change> {
-        self.changes.iter().cloned().chain(self.deferred.iter().flat_map(Deferred::build))
+    /// Its changes, those that are deferred included. The others are borrowed: a change may hold a whole rendered MachineConfig.
+    pub fn all(&self) -> impl Iterator<Item = Cow<'_, Change>> {
+        let deferred = self.deferred.iter().flat_map(Deferred::build);
+        self.changes.iter().map(Cow::Borrowed).chain(deferred.map(Cow::Owned))
     }
 }
 
@@ -160,7 +162,7 @@ impl PartialEq for Stage<'_> {
 
 impl fmt::Debug for Stage<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let changes: Vec<Change> = self.all().collect();
+        let changes: Vec<_> = self.all().collect();
         let mut shown = out.debug_struct("Stage");
         shown.field("purpose", &self.purpose).field("flow", &self.flow).field("changes", &changes).finish()
     }

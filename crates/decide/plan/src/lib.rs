@@ -13,13 +13,12 @@
 //! | what does a pool target, and which rendered MachineConfigs may be deleted? | [`rendering`] |
 //! | what did a pool target before, and what is it pinned to? | [`history`] |
 
-mod api_name;
 pub mod disruption;
 pub mod drain;
 pub mod duration;
 pub mod fleet;
 pub mod history;
+mod image_name;
 pub mod rendering;
 pub mod rollout;
 pub mod status;
-mod truncation;

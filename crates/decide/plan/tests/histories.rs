@@ -10,6 +10,7 @@
 
 use crate::support;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::support::NOW;
@@ -332,7 +333,8 @@ impl Decider {
         world.log(|| format!("decides at {:?}: {:?}", pool.metadata.resource_version, report.chosen));
         let of = |purposes: &[Purpose]| -> Vec<Change> {
             let stages = decision.stages.iter().filter(|stage| purposes.contains(&stage.purpose));
-            stages.flat_map(|stage| stage.all()).filter(|change| matches!(change.action, Action::Patch(_))).collect()
+            let changes = stages.flat_map(|stage| stage.all()).map(Cow::into_owned);
+            changes.filter(|change| matches!(change.action, Action::Patch(_))).collect()
         };
         self.first = of(&[Purpose::Fence, Purpose::Reserve]).into();
         self.then = of(&[Purpose::Order]);

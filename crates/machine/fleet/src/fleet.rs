@@ -138,7 +138,7 @@ impl Fleet {
         if let Some(current) = node.as_ref().and_then(|node| annotation::CURRENT_CONFIG.of(&node.metadata))
             && let Some(found) = configs.get_opt(current).await.map_err(failed("read its MachineConfig"))?
         {
-            return machine_from_config(name, current, &found.spec);
+            return machine_from_config(name, current, found.spec);
         }
         if let Some(stubs) = &self.options.stubs {
             let given = fetch_config(&stubs(role), self.options.join_timeout).await;
@@ -152,7 +152,7 @@ impl Fleet {
         let pool = waited.ok().and_then(Result::ok).flatten().ok_or_else(none)?;
         let config = target(&pool).ok_or_else(none)?;
         let found = configs.get(config).await.map_err(failed(&format!("read MachineConfig {config}")))?;
-        machine_from_config(name, config, &found.spec)
+        machine_from_config(name, config, found.spec)
     }
 
     /// The machines of this fleet that are in the cluster already, by name, with their roles.

@@ -1,5 +1,7 @@
 //! Creation of simulated machines: Ignition's files, and the first boot, which the daemon completes.
 
+use std::sync::Arc;
+
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::{FakeHost, Host as _, HostError};
@@ -41,7 +43,7 @@ pub enum MachineError {
 /// If its files cannot be written, or its first boot is not completed.
 pub fn machine_from_endpoint(node: &str, config: &Value) -> Result<FakeHost, MachineError> {
     let spec = MachineConfigSpec { config: Some(config.clone()), ..MachineConfigSpec::default() };
-    let target = TargetState::parse("the Ignition config of the endpoint", &spec, None)
+    let target = TargetState::parse("the Ignition config of the endpoint", spec.into(), None)
         .map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
     let host = with_files(node, &target)?;
     complete_first_boot(node, &target.name, host)
@@ -52,8 +54,8 @@ pub fn machine_from_endpoint(node: &str, config: &Value) -> Result<FakeHost, Mac
 /// # Errors
 ///
 /// If its files cannot be written, or its first boot is not completed.
-pub fn machine_from_config(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHost, MachineError> {
-    let target = TargetState::parse(config, spec, None)
+pub fn machine_from_config(node: &str, config: &str, spec: MachineConfigSpec) -> Result<FakeHost, MachineError> {
+    let target = TargetState::parse(config, spec.into(), None)
         .map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
     let host = with_files(node, &target)?;
     let annotations = json!({
@@ -63,7 +65,7 @@ pub fn machine_from_config(node: &str, config: &str, spec: &MachineConfigSpec) -
     });
     host.put(paths::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
     let whole =
-        json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
+        json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": *target.spec});
     host.put(paths::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
     complete_first_boot(node, config, host)
 }
@@ -136,7 +138,7 @@ fn with_files(node: &str, target: &TargetState) -> Result<FakeHost, MachineError
     for (key, value) in SYSCTLS {
         host.add_setting(&format!("/proc/sys/{key}"), value);
     }
-    let empty = TargetState::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
+    let empty = TargetState::parse("nothing", Arc::default(), None).map_err(wrong)?;
     let observed = observe(&host, &empty, target).map_err(failed)?;
     for step in steps(&empty, target, &observed).map_err(wrong)? {
         let is_about_originals =
@@ -188,7 +190,7 @@ mod tests {
 
     #[test]
     fn new_machine_has_its_files_and_its_kernel_arguments_and_nothing_of_the_daemons() {
-        let host = machine_from_config("w1", "rendered-worker-1", &spec()).unwrap();
+        let host = machine_from_config("w1", "rendered-worker-1", spec()).unwrap();
         assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
         assert!(host.is_link_to("/etc/a", "/etc/motd").unwrap());
         assert_eq!(host.unit_state("a.service").unwrap(), seaworthy_host::UnitState::Enabled);

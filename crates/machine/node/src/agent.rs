@@ -139,12 +139,14 @@ impl<H: Host> Agent<H> {
     /// `may_begin` is called before anything is done for the order, with the state that the node reports from then on. It returns
     /// whether the order is still the one that was read; if not, nothing is done.
     pub fn sync(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool) -> Report {
-        self.report(order, may_begin, false)
+        let outcome = self.attempt(order, may_begin, false);
+        self.report(outcome)
     }
 
     /// The same, and compares the machine with its configuration.
     pub fn check(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool) -> Report {
-        self.report(order, may_begin, true)
+        let outcome = self.attempt(order, may_begin, true);
+        self.report(outcome)
     }
 
     /// Renames or removes the files that only a first boot needs.
@@ -193,14 +195,12 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    fn report(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool, is_checking: bool) -> Report {
-        let mut report = match self.attempt(order, may_begin, is_checking) {
-            Ok(report) => report,
-            Err(failure) => {
-                let on_disk = current_config::load(&self.host).ok().flatten();
-                Report::failed(failure, on_disk.as_ref().map(Config::from))
-            }
-        };
+    /// The report of an attempt, with what was repaired.
+    fn report(&mut self, outcome: Result<Report, Failure>) -> Report {
+        let mut report = outcome.unwrap_or_else(|failure| {
+            let on_disk = current_config::load(&self.host).ok().flatten();
+            Report::failed(failure, on_disk.as_ref().map(Config::from))
+        });
         // The report of an attempt that is followed by another one at once may never be written.
         if report.next_attempt != NextAttempt::Now {
             let repairs = self.drift.take_notes().into_iter().map(|note| (REPAIRED, note));

@@ -18,7 +18,7 @@ pub const REPAIRED: &str = "ConfigDriftRepaired";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub name: String,
-    /// `None` if the cluster has no such MachineConfig.
+    /// `None` if the cluster has no such MachineConfig, or only its name matters.
     pub spec: Option<Arc<MachineConfigSpec>>,
     /// The image that was built for it.
     pub image: Option<String>,
@@ -37,7 +37,7 @@ impl Config {
                 format!("MachineConfig {} not found; waiting for it to appear or for a new desiredConfig", self.name);
             return Err(Failure::degraded(reason));
         };
-        Ok(TargetState::parse(&self.name, spec, self.built_image())?)
+        Ok(TargetState::parse(&self.name, Arc::clone(spec), self.built_image())?)
     }
 }
 

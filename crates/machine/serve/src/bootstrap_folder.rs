@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use seaworthy_api::lossless;
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tracing::warn;
 
 use crate::answers::{AnswerStore, Answers, PoolAnswers};
@@ -234,7 +236,11 @@ impl ManifestFile {
         // A generated file is mostly JSON, which is parsed faster as such.
         match text.trim_start().starts_with('{') {
             true => serde_json::from_str(text).map_err(|error| invalid(&error)),
-            false => serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(|error| invalid(&error)),
+            false => {
+                let value: Value =
+                    serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(|error| invalid(&error))?;
+                lossless::read(&value).map_err(|error| invalid(&error))
+            }
         }
     }
 }

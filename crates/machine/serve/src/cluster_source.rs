@@ -5,14 +5,13 @@
 //! each as large as an answer: the few that pools give to new machines are read when they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, select_all};
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::config::{KubeConfigOptions, Kubeconfig as ClientConfig};
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -49,24 +48,6 @@ pub struct ClusterOptions {
     pub token_folder: PathBuf,
     /// The namespace with the ConfigMap `kubeconfig-data`, if there is one.
     pub namespace: String,
-}
-
-/// Why no client for the cluster could be created.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot reach the cluster: {0}; name a kubeconfig with --kubeconfig")]
-pub struct ConnectError(String);
-
-/// A client for the cluster of a kubeconfig, or of the environment.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> {
-    let config = match kubeconfig {
-        None => kube::Config::infer().await.map_err(|error| ConnectError(error.to_string())),
-        Some(path) => {
-            let read = ClientConfig::read_from(path).map_err(|error| ConnectError(error.to_string()))?;
-            let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-            config.map_err(|error| ConnectError(error.to_string()))
-        }
-    };
-    Client::try_from(config?).map_err(|error| ConnectError(error.to_string()))
 }
 
 /// The caches of the cluster's objects.

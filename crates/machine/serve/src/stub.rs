@@ -77,6 +77,9 @@ impl Stub<'_> {
 }
 
 /// Whether this can be the name of a pool: a valid Kubernetes name without a special meaning in paths.
+///
+/// Looser than a DNS subdomain, whose every label ends in a letter or digit: a name such as `a..b` is harmless in a path, and no pool
+/// has it.
 pub fn is_pool_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends_plainly = |byte: Option<u8>| byte.is_some_and(is_plain);

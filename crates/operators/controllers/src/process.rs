@@ -11,8 +11,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 use kube::{Api, Client};
 use seaworthy_listen::{bind, probes};
-use seaworthy_machineconfig::cluster::{ClusterError, call_error};
 use seaworthy_machineconfig::context::build;
+use seaworthy_runtime::cluster::{ClusterError, call_error};
 use seaworthy_runtime::{
     Availability, Clock, Definitions, EnabledControllers, LeaderElector, Leadership, LeaseTimings, Metrics, Operator,
     OperatorContext, install, operator,

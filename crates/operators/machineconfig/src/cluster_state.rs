@@ -15,9 +15,9 @@ use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_change::Decision;
 use seaworthy_change::memory::{self, Table};
+use seaworthy_runtime::cluster::{ClusterError, call_error};
 use serde::de::DeserializeOwned;
 
-use crate::cluster::{ClusterError, call_error};
 use crate::preview::PreviewProblem;
 use crate::rollout::to_second;
 

@@ -6,12 +6,11 @@
 //! - [`base`], [`settings`], [`render`], [`rollout`], [`garbage`], [`protection`]: one folder or file for each controller;
 //! - [`caches`], [`cached_node`], [`context`], [`metrics`], [`rights`]: what they share;
 //! - [`preview`] on a [`cluster_state`]: what the controllers would do; [`pending`]: what is not rendered yet;
-//! - [`cluster`], [`objects`], [`pools`]: cluster access for commands.
+//! - [`objects`], [`pools`]: cluster access for commands.
 
 pub mod base;
 pub mod cached_node;
 pub mod caches;
-pub mod cluster;
 pub mod cluster_state;
 pub mod context;
 pub mod garbage;

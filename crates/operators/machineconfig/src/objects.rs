@@ -3,9 +3,8 @@
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Api, Client};
+use seaworthy_runtime::cluster::{ClusterError, call_error};
 use serde_json::Value;
-
-use crate::cluster::{ClusterError, call_error};
 
 const FIELD_MANAGER: &str = "seaworthy";
 

@@ -3,9 +3,8 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_runtime::cluster::{ClusterError, call_error};
 use serde_json::Value;
-
-use crate::cluster::{ClusterError, call_error};
 
 /// Applies a merge patch.
 ///

@@ -131,17 +131,13 @@ impl<K: SettingsKind> SettingsController<K> {
         };
         let mark = mark_all.clone();
         caches.pools.listen(move |delta| {
-            let labels = |side: &Option<Arc<_>>| side.as_ref().map(selector_fields);
-            if labels(&delta.before) != labels(&delta.after) || changes_presence(delta) {
+            if selector_fields(&delta.before) != selector_fields(&delta.after) || changes_presence(delta) {
                 mark();
             }
         });
         let mark = mark_all.clone();
         caches.machine_configs.listen(move |delta| {
             let is_source = delta.sides().any(|side| !is_rendered(side));
-            let content = |side: &Option<Arc<MachineConfig>>| {
-                side.as_ref().map(|side| (side.spec.clone(), metadata_fields(side)))
-            };
             if is_source && content(&delta.before) != content(&delta.after) {
                 mark();
             }
@@ -152,19 +148,17 @@ impl<K: SettingsKind> SettingsController<K> {
     }
 }
 
-/// The fields of a pool that selectors and the merge of its sources read.
-fn selector_fields(
-    pool: &Arc<MachineConfigPool>,
-) -> (Option<std::collections::BTreeMap<String, String>>, Option<seaworthy_api::meta::LabelSelector>, Option<String>) {
-    (pool.metadata.labels.clone(), pool.spec.machine_config_selector.clone(), pool.metadata.uid.clone())
+/// The fields of a pool that selectors and the merge of its sources read, to compare.
+fn selector_fields(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
+    let pool = pool.as_ref()?;
+    Some((&pool.metadata.labels, &pool.spec.machine_config_selector, &pool.metadata.uid))
 }
 
-type MetadataFields =
-    (Option<std::collections::BTreeMap<String, String>>, Option<std::collections::BTreeMap<String, String>>, bool);
-
-fn metadata_fields(object: &MachineConfig) -> MetadataFields {
-    let metadata = object.meta();
-    (metadata.labels.clone(), metadata.annotations.clone(), metadata.owner_references.is_some())
+/// The fields of a MachineConfig that the decision reads, to compare.
+fn content(machine_config: &Option<Arc<MachineConfig>>) -> Option<impl PartialEq> {
+    let found = machine_config.as_ref()?;
+    let metadata = &found.metadata;
+    Some((&found.spec, &metadata.labels, &metadata.annotations, metadata.owner_references.is_some()))
 }
 
 impl<K: SettingsKind> Controller for SettingsController<K> {

@@ -8,6 +8,7 @@
 //!   same state would be refused again.
 //! - Nothing is written without leadership, and every write is counted with its outcome.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +20,9 @@ use kube::api::GetParams;
 use kube::core::Request;
 use kube::{Client, Resource};
 use seaworthy_change::{Action, Change, Decision, Deferred, Flow, ObjectRef, Purpose, Scope, Stage};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::cache_set::CacheSet;
+use crate::cache_set::{CacheSet, ObjectVersion};
 use crate::events::Events;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, WriteLabels};
@@ -85,18 +85,6 @@ enum ObjectChanges<'a> {
 #[derive(Default)]
 struct WrittenObjects(Mutex<BTreeMap<ObjectRef, ObjectVersion>>);
 
-#[derive(Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ObjectVersion {
-    uid: Option<String>,
-    resource_version: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WriteResponse {
-    metadata: ObjectVersion,
-}
-
 impl WrittenObjects {
     /// The object as the decision last wrote it.
     fn current(&self, object: &ObjectRef) -> ObjectRef {
@@ -111,10 +99,8 @@ impl WrittenObjects {
         }
     }
 
-    fn record(&self, object: &ObjectRef, response: &str) {
-        if let Ok(response) = serde_json::from_str::<WriteResponse>(response) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key(), response.metadata);
-        }
+    fn record(&self, object: &ObjectRef, version: ObjectVersion) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key(), version);
     }
 }
 
@@ -154,7 +140,25 @@ impl Applier {
 
     /// Performs a decision: its stages in order.
     pub fn perform<'a, R: Sync>(&'a self, decision: &'a Decision<'a, R>) -> BoxFuture<'a, DecisionOutcome> {
-        self.perform_stages(&decision.stages).boxed()
+        let perform = async move {
+            let (mut performed, written) = (DecisionOutcome::default(), WrittenObjects::default());
+            for stage in &decision.stages {
+                match stage.flow {
+                    Flow::Sequence | Flow::Each => {
+                        for change in stage.all() {
+                            let outcome = self.make_change(&change, &written).await;
+                            if performed.record(&change, outcome) && stage.flow == Flow::Sequence {
+                                performed.stopped_at = Some(stage.purpose);
+                                return performed;
+                            }
+                        }
+                    }
+                    Flow::PerObject => self.perform_per_object(stage, &written, &mut performed).await,
+                }
+            }
+            performed
+        };
+        perform.boxed()
     }
 
     /// Performs a single change.
@@ -164,25 +168,6 @@ impl Applier {
     /// If it was not made.
     pub async fn change(&self, change: Change) -> Result<(), WriteError> {
         self.make_change(&change, &WrittenObjects::default()).await
-    }
-
-    async fn perform_stages(&self, stages: &[Stage<'_>]) -> DecisionOutcome {
-        let (mut performed, written) = (DecisionOutcome::default(), WrittenObjects::default());
-        for stage in stages {
-            match stage.flow {
-                Flow::Sequence | Flow::Each => {
-                    for change in stage.all() {
-                        let outcome = self.make_change(&change, &written).await;
-                        if performed.record(change, outcome) && stage.flow == Flow::Sequence {
-                            performed.stopped_at = Some(stage.purpose);
-                            return performed;
-                        }
-                    }
-                }
-                Flow::PerObject => self.perform_per_object(stage, &written, &mut performed).await,
-            }
-        }
-        performed
     }
 
     async fn perform_per_object(&self, stage: &Stage<'_>, written: &WrittenObjects, performed: &mut DecisionOutcome) {
@@ -204,25 +189,22 @@ impl Applier {
             }));
             let Some(outcomes) = running.next().await else { return };
             for (change, outcome) in outcomes {
-                performed.record(change, outcome);
+                performed.record(&change, outcome);
             }
         }
     }
 
-    async fn perform_group(
-        &self,
-        group: ObjectChanges<'_>,
-        written: &WrittenObjects,
-    ) -> Vec<(Change, Result<(), WriteError>)> {
-        match group {
-            ObjectChanges::Listed(changes) => self.in_order(changes.into_iter().cloned().collect(), written).await,
-            ObjectChanges::Deferred(deferred) => self.in_order(deferred.build(), written).await,
-        }
-    }
-
     /// Makes the changes of one object, up to the first that fails.
-    async fn in_order(&self, changes: Vec<Change>, written: &WrittenObjects) -> Vec<(Change, Result<(), WriteError>)> {
-        let mut outcomes = Vec::new();
+    async fn perform_group<'c>(
+        &self,
+        group: ObjectChanges<'c>,
+        written: &WrittenObjects,
+    ) -> Vec<(Cow<'c, Change>, Result<(), WriteError>)> {
+        let changes: Vec<Cow<'c, Change>> = match group {
+            ObjectChanges::Listed(changes) => changes.into_iter().map(Cow::Borrowed).collect(),
+            ObjectChanges::Deferred(deferred) => deferred.build().into_iter().map(Cow::Owned).collect(),
+        };
+        let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
             let outcome = self.make_change(&change, written).await;
             let has_failed = outcome.is_err();
@@ -260,8 +242,9 @@ impl Applier {
             // The response to a deletion is a Status, or an object that is about to be deleted: the watch reports the result.
             Ok(_) if matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
             Ok(response) => {
-                written.record(&object, &response);
-                self.caches.record_write(&object, &response);
+                if let Some(version) = self.caches.record_write(&object, &response) {
+                    written.record(&object, version);
+                }
                 Ok(())
             }
             Err(error) if error.is_not_found() && matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
@@ -311,11 +294,11 @@ impl Applier {
 
 impl DecisionOutcome {
     /// Records the outcome of a change. Returns whether it failed.
-    fn record(&mut self, change: Change, outcome: Result<(), WriteError>) -> bool {
+    fn record(&mut self, change: &Change, outcome: Result<(), WriteError>) -> bool {
         match outcome {
             Ok(()) => {
                 if matches!(change.action, Action::Evict) {
-                    self.evicted.push(change.object);
+                    self.evicted.push(change.object.clone());
                 }
                 false
             }

@@ -10,21 +10,36 @@ use futures::future::{BoxFuture, FutureExt as _, select_all};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use seaworthy_change::{ObjectRef, ResourceType, Scope};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Key};
+
+/// The identity of an object, and its resource version after a write.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectVersion {
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+}
+
+/// The response to a write of a kind that no cache holds.
+#[derive(Deserialize)]
+struct WriteResponse {
+    metadata: ObjectVersion,
+}
 
 /// A cache of objects of some kind.
 pub trait AnyCache: Send + Sync {
     fn resource(&self) -> ResourceType;
     /// The uid of the object with this key, if it is held.
     fn uid(&self, key: &Key) -> Option<String>;
-    /// Holds a response of the API server, ahead of the watch.
+    /// Holds a response of the API server, ahead of the watch. Returns its identity and its resource version.
     ///
     /// # Errors
     ///
     /// If it is not an object of this kind.
-    fn record_write_json(&self, response: &str) -> Result<(), serde_json::Error>;
+    fn record_write_json(&self, response: &str) -> Result<ObjectVersion, serde_json::Error>;
     /// Keeps the cache current for as long as it is polled.
     fn watch(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()>;
     /// Waits until the first list is complete.
@@ -44,9 +59,12 @@ where
         self.get(key)?.meta().uid.clone()
     }
 
-    fn record_write_json(&self, response: &str) -> Result<(), serde_json::Error> {
-        self.record_write(serde_json::from_str(response)?);
-        Ok(())
+    fn record_write_json(&self, response: &str) -> Result<ObjectVersion, serde_json::Error> {
+        let object: K = serde_json::from_str(response)?;
+        let metadata = object.meta();
+        let version = ObjectVersion { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() };
+        self.record_write(object);
+        Ok(version)
     }
 
     fn watch(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()> {
@@ -82,12 +100,17 @@ impl CacheSet {
         }
     }
 
-    /// Holds the response to a write in the cache of the object's kind.
-    pub(crate) fn record_write(&self, object: &ObjectRef, response: &str) {
-        let Some(cache) = self.of(&object.resource) else { return };
-        if let Err(error) = cache.record_write_json(response) {
-            tracing::warn!(%object, %error, "cannot read the API server's response; waiting for the watch");
+    /// Holds the response to a write in the cache of the object's kind. Returns the version that was written, if it can be read.
+    pub(crate) fn record_write(&self, object: &ObjectRef, response: &str) -> Option<ObjectVersion> {
+        if let Some(cache) = self.of(&object.resource) {
+            match cache.record_write_json(response) {
+                Ok(version) => return Some(version),
+                Err(error) => {
+                    tracing::warn!(%object, %error, "cannot read the API server's response; waiting for the watch");
+                }
+            }
         }
+        serde_json::from_str::<WriteResponse>(response).ok().map(|response| response.metadata)
     }
 
     /// The uid of an object, if it is held.

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use seaworthy_change::ObjectRef;
+use seaworthy_values::text::truncate;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::leadership::Leadership;
@@ -105,7 +106,7 @@ impl Events {
         let about = reference(object);
         let uid = object.uid.clone().unwrap_or_else(|| object.name.clone());
         let related = event.related.as_ref().map(|related| related.name.clone()).unwrap_or_default();
-        let note = shorten(event.message.clone());
+        let note = truncate(&event.message, MAX_NOTE_BYTES).into_owned();
         let key = [uid, event.reason.to_owned(), related, note.clone()];
         let create = || Recorder::new(self.client.clone(), self.reporter.clone());
         let Some(recorder) = self.recent().claim(&key, create) else { return };
@@ -179,29 +180,9 @@ async fn with_retries<F: Future<Output = Result<(), Unpublished>>>(publish: impl
 /// The API server refuses longer notes.
 const MAX_NOTE_BYTES: usize = 1024;
 
-fn shorten(mut note: String) -> String {
-    if note.len() > MAX_NOTE_BYTES {
-        let mut end = MAX_NOTE_BYTES - "…".len();
-        while !note.is_char_boundary(end) {
-            end -= 1;
-        }
-        note.truncate(end);
-        note.push('…');
-    }
-    note
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_note_is_cut_at_a_character() {
-        let short = "é".repeat(10);
-        assert_eq!(shorten(short.clone()), short);
-        let cut = shorten("é".repeat(2000));
-        assert!(cut.len() <= MAX_NOTE_BYTES && cut.ends_with('…'));
-    }
 
     fn key(config: &str, note: &str) -> EventKey {
         ["pool", "Completed", config, note].map(str::to_owned)

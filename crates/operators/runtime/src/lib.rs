@@ -7,7 +7,8 @@
 //! - [`queue`] and [`worker`]: the work queue and the reconcile loop;
 //! - [`events`] and [`metrics`]: Kubernetes Events and Prometheus metrics;
 //! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
-//! - [`election`] and [`leadership`]: leader election.
+//! - [`election`] and [`leadership`]: leader election;
+//! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls.
 
 pub mod applier;
 pub mod availability;
@@ -15,6 +16,7 @@ pub mod cache;
 pub mod cache_set;
 mod cache_state;
 pub mod client_error;
+pub mod cluster;
 pub mod definition;
 pub mod election;
 pub mod events;
@@ -31,7 +33,7 @@ pub mod write_error;
 pub use applier::{Applier, DecisionOutcome};
 pub use availability::{Availability, OperatorState};
 pub use cache::{Cache, Delta, Key};
-pub use cache_set::{AnyCache, CacheSet};
+pub use cache_set::{AnyCache, CacheSet, ObjectVersion};
 pub use definition::Definitions;
 pub use election::LeaseTimings;
 pub use events::Events;

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use seaworthy_deploy::{Account, OperatorManifest};
+use seaworthy_values::list;
 
 use crate::availability::{Availability, OperatorState};
 use crate::cache_set::CacheSet;
@@ -148,9 +149,5 @@ pub async fn supervise(
 
 /// The first of the missing definitions, and how many there are besides.
 fn summary(missing: &[MissingDefinition]) -> String {
-    match missing {
-        [] => String::new(),
-        [only] => only.to_string(),
-        [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
-    }
+    list::first_of(missing, 1, ", ", ", and ")
 }

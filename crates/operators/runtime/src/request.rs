@@ -1,9 +1,13 @@
 //! Requests: HTTP requests from changes.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use seaworthy_change::{Action, ObjectRef};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::write_error::WriteVerb;
 
@@ -63,20 +67,21 @@ pub fn build(object: &ObjectRef, action: &Action, manager: &str) -> Result<http:
     built.map_err(|error| error.to_string())
 }
 
-fn object_body(body: &Value) -> Result<&Value, String> {
-    if body.is_object() { Ok(body) } else { Err(format!("its body is not an object: {body}")) }
+fn object_body(body: &Value) -> Result<&Map<String, Value>, String> {
+    body.as_object().ok_or_else(|| format!("its body is not an object: {body}"))
 }
 
-fn bytes(body: &Value) -> Result<Vec<u8>, String> {
+fn bytes(body: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(body).map_err(|error| error.to_string())
 }
 
-/// The body, bound to the resource version that was decided on.
-fn at_revision(object: &ObjectRef, body: &Value) -> Value {
-    let mut body = body.clone();
-    if let (Value::Object(body), Some(revision)) = (&mut body, &object.resource_version) {
-        let metadata = body.entry("metadata").or_insert_with(|| json!({}));
-        if let Value::Object(metadata) = metadata {
+/// The body, bound to the resource version that was decided on. All but the metadata is borrowed: it may be a whole rendered
+/// MachineConfig.
+fn at_revision<'a>(object: &ObjectRef, body: &'a Map<String, Value>) -> BTreeMap<&'a str, Cow<'a, Value>> {
+    let mut body: BTreeMap<_, _> = body.iter().map(|(key, value)| (key.as_str(), Cow::Borrowed(value))).collect();
+    if let Some(revision) = &object.resource_version {
+        let metadata = body.entry("metadata").or_insert_with(|| Cow::Owned(json!({})));
+        if let Value::Object(metadata) = metadata.to_mut() {
             metadata.insert("resourceVersion".to_owned(), json!(revision));
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::{BodyError, bytes_of};
 use seaworthy_ignition::node::Node;
+use seaworthy_values::text::{beginning, counted};
 use similar::{ChangeTag, TextDiff};
 
 use crate::terminal;
@@ -40,11 +41,6 @@ pub fn summary(bytes: &[u8]) -> String {
         (size, None) => format!("{}, {}", counted(size, "byte"), Digest::sha256(bytes)),
         (_, Some(text)) => counted(text.lines().count(), "line"),
     }
-}
-
-/// `1 line`, `2 lines`.
-pub fn counted(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Writes the first lines of contents, and how many are left out. Of what is no text nothing is written.
@@ -89,8 +85,8 @@ pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &s
 }
 
 fn whole_or_cut(line: &str) -> String {
-    match line.char_indices().nth(MAX_LINE_CHARS) {
-        Some((at, _)) => format!("{}… ({} bytes)", terminal::sanitized(&line[..at]), line.len()),
+    match beginning(line, MAX_LINE_CHARS) {
+        Some(beginning) => format!("{}… ({} bytes)", terminal::sanitized(beginning), line.len()),
         None => terminal::sanitized(line),
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use seaworthy_host::{FolderHost, Host, LinuxHost};
-use seaworthy_machineconfig::cluster;
 use seaworthy_node::difference::differences;
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
 use seaworthy_node::{Agent, AgentOptions, Daemon as NodeDaemon, DaemonIntervals, paths, recovery};
 use seaworthy_resident::disable_huge_pages;
+use seaworthy_runtime::cluster;
 
 use super::apiserver::shutdown_signal;
 use crate::cli::Daemon;

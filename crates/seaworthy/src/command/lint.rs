@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{Finding, Pool, Prepared, remote, render};
+use seaworthy_values::text::counted;
 
 use super::loading;
 use crate::cli::{Lint, ReportFormat};
@@ -276,10 +277,6 @@ fn print_text(reports: &[PoolFinding], scope: &Scope, set: &ManifestSet<'_>) -> 
         count(Severity::Info)
     )?;
     Ok(())
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 #[cfg(test)]

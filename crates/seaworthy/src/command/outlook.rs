@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use seaworthy_ignition::spelling;
-use seaworthy_machineconfig::cluster::{Client, connect};
 use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, PreviewProblem};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::forecast::Forecast;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
+use seaworthy_runtime::cluster::{Client, connect};
+use seaworthy_values::list::listed;
+use seaworthy_values::text::counted;
 use serde_json::{Value, json};
 
-use super::contents::counted;
 use crate::cli::Cluster;
 use crate::failure::Failure;
 use crate::terminal;
@@ -50,13 +51,8 @@ pub fn no_pool(name: &str, known: &[String]) -> Failure {
 
 /// Names, the first of many.
 pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let all: Vec<&str> = names.into_iter().collect();
-    let more = if all.len() > MAX_LISTED_NODES {
-        format!(" and {} more", all.len() - MAX_LISTED_NODES)
-    } else {
-        String::new()
-    };
-    terminal::sanitized(format!("{}{more}", all[..all.len().min(MAX_LISTED_NODES)].join(", ")))
+    let names: Vec<&str> = names.into_iter().collect();
+    terminal::sanitized(listed(names, MAX_LISTED_NODES))
 }
 
 /// Writes which nodes wait, grouped by the reason.

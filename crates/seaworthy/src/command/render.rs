@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write as _};
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd as _;
 
+use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::{Node, Value};
-use seaworthy_ignition::{Severity, node::Map};
 use seaworthy_render::{Finding, Merged, Rendered, merge, yaml};
 
 use super::loading;
@@ -47,7 +47,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
         |result| match result {
             Ok((rendered, found)) => {
                 notices.extend(found);
-                printer.print(&rendered)
+                printer.print(rendered)
             }
             Err(findings) => {
                 failed.extend(findings);
@@ -103,7 +103,7 @@ impl<W: std::io::Write> Printer<W> {
         Printer { format, out: BufWriter::with_capacity(1 << 16, out), printed: 0 }
     }
 
-    fn print(&mut self, rendered: &Rendered<'_, '_>) -> io::Result<()> {
+    fn print(&mut self, rendered: ManuallyDrop<Rendered<'_, '_>>) -> io::Result<()> {
         let is_first = self.printed == 0;
         self.printed += 1;
         match self.format {
@@ -116,8 +116,8 @@ impl<W: std::io::Write> Printer<W> {
                 if is_first {
                     self.out.write_all(b"apiVersion: v1\nitems:\n")?;
                 }
-                let item = Node::made(Value::List(vec![rendered.object()]));
-                self.out.write_all(yaml::to_string(&item).as_bytes())
+                let object = ManuallyDrop::into_inner(rendered).into_manifest();
+                yaml::write_bytes(&ManuallyDrop::new(Node::made(Value::List(vec![object]))), &mut self.out)
             }
         }
     }
@@ -129,18 +129,9 @@ impl<W: std::io::Write> Printer<W> {
                 self.out.write_all(b"{\"apiVersion\":\"v1\",\"items\":[],\"kind\":\"List\"}\n")?
             }
             (ObjectFormat::Json, _) => self.out.write_all(b"],\"kind\":\"List\"}\n")?,
-            (ObjectFormat::Yaml, 0) => self.out.write_all(yaml::to_string(&empty_list()).as_bytes())?,
+            (ObjectFormat::Yaml, 0) => self.out.write_all(b"apiVersion: v1\nitems: []\nkind: List\n")?,
             (ObjectFormat::Yaml, _) => self.out.write_all(b"kind: List\n")?,
         }
         self.out.flush()
     }
-}
-
-fn empty_list() -> Node<'static> {
-    let entry = |key: &'static str, value| (key.into(), Node::made(value));
-    Node::made(Value::Map(Map(vec![
-        entry("apiVersion", Value::Str("v1".into())),
-        entry("items", Value::List(Vec::new())),
-        entry("kind", Value::Str("List".into())),
-    ])))
 }

@@ -7,8 +7,9 @@ use seaworthy_ignition::diff::{Change, ChangeKind, Entry};
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::{data_url, gzip};
 use seaworthy_render::provenance::{self, Subject};
+use seaworthy_values::text::counted;
 
-use super::contents::{self, MAX_UNPACKED_BYTES, counted};
+use super::contents::{self, MAX_UNPACKED_BYTES};
 
 /// The mode of a file whose config sets none.
 const DEFAULT_MODE: i64 = 0o644;

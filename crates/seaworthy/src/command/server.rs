@@ -8,10 +8,11 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seaworthy_listen::{probes, tls};
 use seaworthy_resident::disable_huge_pages;
+use seaworthy_runtime::cluster;
 use seaworthy_serve::access::{Credentials, read_tokens};
 use seaworthy_serve::bootstrap_folder::BootstrapFolder;
 use seaworthy_serve::certificates::CertificateFiles;
-use seaworthy_serve::cluster_source::{self, ClusterOptions, ClusterSource};
+use seaworthy_serve::cluster_source::{ClusterOptions, ClusterSource};
 use seaworthy_serve::periodic::run_periodically;
 use seaworthy_serve::rate_limits::RateLimits;
 use seaworthy_serve::server::LIMITS;
@@ -94,7 +95,7 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
             tokio::spawn(folder.run(Arc::clone(&answers)))
         }
         None => {
-            let client = cluster_source::connect(options.kubeconfig.as_deref()).await.map_err(Failure::invalid)?;
+            let client = cluster::connect(options.kubeconfig.as_deref(), None).await.map_err(Failure::invalid)?;
             let cluster = ClusterSource::new(ClusterOptions {
                 apiserver_url: options.apiserver_url.clone().unwrap_or_default(),
                 token_folder: options.bootstrap_token.clone(),

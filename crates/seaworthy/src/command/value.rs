@@ -1,8 +1,8 @@
 //! Values of a config in one line: modes in octal, keys by fingerprint, secrets hidden.
 
 use seaworthy_ignition::node::{Node, Value};
+use seaworthy_values::text::counted;
 
-use super::contents::counted;
 use super::{secret, ssh_key};
 use crate::terminal;
 

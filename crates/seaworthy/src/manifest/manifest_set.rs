@@ -7,6 +7,7 @@ use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{ControllerConfig, FieldLocation, Finding, MachineConfig, OsImageStreams, Pool, keys};
+use seaworthy_values::list;
 
 use super::file_location::FileLocation;
 use super::manifest_text::{EntryPart, ManifestText, is_object};
@@ -109,9 +110,7 @@ impl ReadContext<'_> {
 /// Names the texts without documents.
 pub(super) fn note_empty(empty: &[&str]) {
     if !empty.is_empty() {
-        let more =
-            if empty.len() > MAX_LISTED { format!(" and {} more", empty.len() - MAX_LISTED) } else { String::new() };
-        terminal::note(&format!("no objects in {}{more}", empty[..empty.len().min(MAX_LISTED)].join(", ")));
+        terminal::note(&format!("no objects in {}", list::listed(empty, MAX_LISTED)));
     }
 }
 
@@ -335,13 +334,8 @@ impl<'t> ManifestSet<'t> {
             return;
         }
         let names: BTreeSet<&str> = copies.iter().map(|at| self.machine_configs[*at].name()).collect();
-        let shown: Vec<&str> = names.iter().copied().take(MAX_LISTED).collect();
-        let more =
-            if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
-        terminal::note(&format!(
-            "duplicates with the same content, used once: MachineConfig {}{more}",
-            shown.join(", ")
-        ));
+        let names = list::listed(names, MAX_LISTED);
+        terminal::note(&format!("duplicates with the same content, used once: MachineConfig {names}"));
         let mut at = 0;
         self.machine_configs.retain(|_| {
             at += 1;
@@ -402,14 +396,9 @@ impl<'t> ManifestSet<'t> {
             );
         }
         let without: Vec<&str> = self.machine_configs.iter().map(MachineConfig::name).collect();
-        let more = if without.len() > NAMED { ", …" } else { "" };
         let found = match without.as_slice() {
             [] => "and no MachineConfig".to_owned(),
-            some => format!(
-                "and no MachineConfig with the label {} ({}{more})",
-                keys::ROLE,
-                some[..some.len().min(NAMED)].join(", ")
-            ),
+            some => format!("and no MachineConfig with the label {} ({})", keys::ROLE, list::examples(some, NAMED)),
         };
         format!("no MachineConfigPool in the input, {found}; cannot determine the pools to render")
     }

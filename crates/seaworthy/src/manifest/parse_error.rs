@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use seaworthy_values::text::counted;
+
 /// What is wrong with a text, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParseError {
@@ -199,15 +201,11 @@ impl<'p> LineContext<'p> {
         let levels: Vec<String> = open.iter().map(usize::to_string).collect();
         format!(
             "the line is indented by {}, but the enclosing levels are indented by {}",
-            spaces(indent(line)),
+            counted(indent(line), "space"),
             levels.join(" or ")
         )
         .into()
     }
-}
-
-fn spaces(count: usize) -> String {
-    if count == 1 { "1 space".to_owned() } else { format!("{count} spaces") }
 }
 
 fn indent(line: &str) -> usize {

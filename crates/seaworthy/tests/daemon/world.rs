@@ -281,7 +281,7 @@ fn controller_config() -> Value {
 fn install(root: &Path, config: &Value) {
     let name = config["metadata"]["name"].as_str().unwrap();
     let spec: MachineConfigSpec = serde_json::from_value(config["spec"].clone()).unwrap();
-    let target = TargetState::parse(name, &spec, None).unwrap();
+    let target = TargetState::parse(name, spec.into(), None).unwrap();
     let host = FolderHost::open(root).unwrap();
     for (path, wanted) in &target.paths {
         if let TargetEntry::File { bytes, mode, .. } = wanted {

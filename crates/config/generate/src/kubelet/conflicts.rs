@@ -4,9 +4,8 @@
 //! none of its settings, so each is reported only where the object has one of them. Flags of the kubelet's unit and drop-ins beside
 //! the file are not checked.
 
+use seaworthy_values::duration;
 use serde_json::{Map, Value};
-
-use super::keys::nanoseconds;
 
 /// Settings that conflict.
 struct SettingsConflict {
@@ -190,7 +189,7 @@ fn text<'d>(document: &'d Map<String, Value>, setting: &str) -> &'d str {
 
 /// A time; 0 for none, and for what is none in a base.
 fn time(text: &str) -> i64 {
-    nanoseconds(text).unwrap_or(0)
+    duration::parse(text).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::quote;
 use seaworthy_ignition::spelling;
+use seaworthy_values::duration;
 use serde_json::Value;
 
 /// The type of the value of a key.
@@ -130,7 +131,7 @@ impl ValueType {
             ValueType::Number => (value.is_number(), "a number, without quotes"),
             ValueType::Text => (value.is_string(), "a text; quote it"),
             ValueType::Duration => (
-                value.as_str().is_some_and(|text| nanoseconds(text).is_some()),
+                value.as_str().is_some_and(|text| duration::parse(text).is_some()),
                 "a time such as \"10s\", \"5m\" or \"1h30m\"",
             ),
             ValueType::Texts => (are(Value::is_string), "a list of texts"),
@@ -140,48 +141,6 @@ impl ValueType {
         };
         (!is_accepted && !value.is_null()).then_some(accepted)
     }
-}
-
-/// The units of durations, in nanoseconds.
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
-
-/// A duration as the kubelet reads it, `0` or numbers with units, in nanoseconds; it has no longer ones than fit.
-pub(super) fn nanoseconds(text: &str) -> Option<i64> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if unsigned == "0" {
-        return Some(0);
-    }
-    if unsigned.is_empty() {
-        return None;
-    }
-    let mut total = 0;
-    let mut rest = unsigned;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, behind) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
-            return None;
-        }
-        let (unit, size) =
-            UNITS.iter().filter(|(unit, _)| behind.starts_with(unit)).max_by_key(|(unit, _)| unit.len())?;
-        let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
-        // What is behind the 18th digit is less than a nanosecond of any unit.
-        let fraction = &fraction[..fraction.len().min(18)];
-        let part = fraction.parse::<i128>().map_or(0, |digits| digits * size / 10i128.pow(fraction.len() as u32));
-        total = i64::try_from(i128::from(total) + i128::from(whole) * size + part).ok()?;
-        rest = &behind[unit.len()..];
-    }
-    Some(if text.starts_with('-') { -total } else { total })
 }
 
 fn wrong(path: &Path, value: &Value, accepted: &str) -> String {
@@ -238,27 +197,5 @@ mod tests {
         let document =
             json!({"maxPods": null, "authentication": null, "systemReserved": {"cpu": null}, "evictionHard": null});
         assert_eq!(check(&document), Checked::default());
-    }
-
-    #[rstest]
-    #[case("0", 0)]
-    #[case("10s", 10_000_000_000)]
-    #[case("1h30m", 5_400_000_000_000)]
-    #[case("1.5h", 5_400_000_000_000)]
-    #[case(".5s", 500_000_000)]
-    #[case("1.s", 1_000_000_000)]
-    #[case("100ms", 100_000_000)]
-    #[case("5us", 5_000)]
-    #[case("5µs", 5_000)]
-    #[case("-1s", -1_000_000_000)]
-    #[case("+1m1ns", 60_000_000_001)]
-    #[case("0.3333333333333333333333s", 333_333_333)]
-    fn durations(#[case] text: &str, #[case] expected: i64) {
-        assert_eq!(nanoseconds(text), Some(expected));
-    }
-
-    #[rstest]
-    fn no_durations(#[values("", "10", "s", "1d", "1 s", "1..5s", ".s", "10sx", "-", "9999999h")] text: &str) {
-        assert_eq!(nanoseconds(text), None, "{text}");
     }
 }

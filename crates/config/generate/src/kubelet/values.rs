@@ -4,9 +4,9 @@
 //! listed here is what every kubelet that has the setting refuses; what depends on its feature gates or its machine is left to it.
 
 use seaworthy_ignition::spelling;
+use seaworthy_values::duration;
 use serde_json::{Map, Value};
 
-use super::keys::nanoseconds;
 use crate::quantity::{self, QuantityError};
 
 /// Words that are accepted. An empty one means the default.
@@ -177,7 +177,7 @@ fn numbers(overlay: &Map<String, Value>) -> Vec<String> {
 fn times(overlay: &Map<String, Value>) -> Vec<String> {
     let wrong = TIMES.into_iter().filter_map(|(path, least, most, may_be_zero, accepted)| {
         let found = text(overlay, path)?;
-        let time = nanoseconds(found).filter(|time| !(least..=most).contains(time))?;
+        let time = duration::parse(found).filter(|time| !(least..=most).contains(time))?;
         (time != 0 || !may_be_zero).then(|| format!("{path}: found {found}; accepted is {accepted}"))
     });
     wrong.collect()
@@ -293,7 +293,7 @@ fn wrong_reclaim(found: &str) -> Option<String> {
 
 /// Why a time is none that a threshold may be crossed for.
 fn wrong_grace_period(found: &str) -> Option<String> {
-    let is_wrong = nanoseconds(found).is_none_or(|time| time < 0);
+    let is_wrong = duration::parse(found).is_none_or(|time| time < 0);
     is_wrong.then(|| format!("found {found:?}; accepted is a time such as 90s or 1m30s"))
 }
 

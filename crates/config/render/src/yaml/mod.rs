@@ -12,6 +12,7 @@ mod scalar;
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
+use std::io;
 
 use seaworthy_ignition::node::{Map, Node, Value};
 
@@ -33,6 +34,24 @@ pub fn write(node: &Node<'_>, out: &mut impl Write) -> fmt::Result {
             if writer.column > 0 { writer.newline() } else { Ok(()) }
         }
     }
+}
+
+/// Writes a document as bytes.
+pub fn write_bytes(node: &Node<'_>, out: &mut impl io::Write) -> io::Result<()> {
+    struct Adapter<'o, W> {
+        out: &'o mut W,
+        result: io::Result<()>,
+    }
+    impl<W: io::Write> Write for Adapter<'_, W> {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.result = self.out.write_all(text.as_bytes());
+            if self.result.is_ok() { Ok(()) } else { Err(fmt::Error) }
+        }
+    }
+    let mut adapter = Adapter { out, result: Ok(()) };
+    // The adapter has the error itself.
+    let _ = write(node, &mut adapter);
+    adapter.result
 }
 
 /// A document as a string.

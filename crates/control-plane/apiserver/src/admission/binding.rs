@@ -1,6 +1,5 @@
 //! ValidatingAdmissionPolicyBinding: selects writes, parameters and validation actions for a policy.
 
-use seaworthy_store::Record;
 use serde_json::Value;
 
 use crate::object::field_access::FieldAccess;
@@ -9,7 +8,7 @@ use crate::resource::Resource;
 use crate::resource::registry::Registry;
 use crate::response::present;
 use crate::selector::LabelSelector;
-use crate::server::{Server, decode, key};
+use crate::server::{Server, key};
 
 use super::matching::Constraints;
 use super::policy::AdmissionPolicy;
@@ -89,7 +88,7 @@ impl PolicyBinding {
             (Some(_), "") => server.store().list(&kind.storage, kind.is_namespaced.then_some(place)).records,
             (Some(_), _) => return Err("paramRef.name and paramRef.selector are mutually exclusive".to_owned()),
         };
-        let found = records.iter().map(|record| shown(kind, record));
+        let found = records.iter().map(|record| present::object(kind, &record.body()));
         let params: Vec<Option<Object>> = found.filter(|object| reference.selects(object)).map(Some).collect();
         if params.is_empty() && reference.denies_missing {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
@@ -114,9 +113,4 @@ pub fn param_resource<'r>(registry: &'r Registry, policy: &AdmissionPolicy) -> R
         Some(resource) => Ok(Some(&**resource)),
         None => Err(format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")),
     }
-}
-
-fn shown(resource: &Resource, record: &Record) -> Object {
-    let bytes = present::in_version(resource, &record.body());
-    serde_json::from_slice(&bytes).unwrap_or_else(|_| decode(record))
 }

@@ -79,10 +79,10 @@ fn built(registry: &Registry, core: &Map<String, Value>, group: &str, version: &
     Some(openapi::document("Kubernetes", openapi::paths(&described), schemas, find))
 }
 
-fn read(text: Option<&'static [u8]>) -> Map<String, Value> {
+fn read(text: Option<Vec<u8>>) -> Map<String, Value> {
     // The data is part of the program, and a test parses all of it.
     let mut definitions: Map<String, Value> =
-        text.and_then(|text| serde_json::from_slice(text).ok()).unwrap_or_default();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     let words: Map<String, Value> = serde_json::from_slice(ENUMS).unwrap_or_default();
     for (name, fields) in &words {
         let Some(definition) = definitions.get_mut(name) else { continue };

@@ -1,6 +1,6 @@
 //! Aggregated cluster roles: a role with an aggregation rule has the rules of all roles that its selectors match.
 
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
+use seaworthy_store::{Change, CommitError, Expect};
 use serde_json::Value;
 use tracing::warn;
 
@@ -27,8 +27,7 @@ pub async fn settle(server: &Server) {
             };
             let mut next = role.clone();
             next.insert("rules".to_owned(), rules);
-            let encoded = object::encode(&next);
-            let body = Stored::new(encoded.bytes, encoded.revision_offset);
+            let body = object::encode(&next);
             changes.push(Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body });
         }
         if changes.is_empty() {

@@ -3,7 +3,7 @@
 //! Roles and bindings are restored at every start, as kube-apiserver does it, unless an administrator annotated them
 //! with [`AUTO_UPDATE`]` = false`. Additions to them are kept.
 
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
+use seaworthy_store::{Change, CommitError, Expect, Key};
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -234,8 +234,7 @@ fn missing(server: &Server, resource: &str, wanted: &Value) -> Option<Change> {
         }
         Some(record) => (restored(&decode(&record), wanted)?, Expect::Revision(record.revision)),
     };
-    let encoded = object::encode(&next);
-    Some(Change::Put { key, expected, body: Stored::new(encoded.bytes, encoded.revision_offset) })
+    Some(Change::Put { key, expected, body: object::encode(&next) })
 }
 
 /// A role with its required rules added; none if it has them all.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
+use seaworthy_store::{Change, CommitError, Expect, Record};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -226,8 +226,7 @@ async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<Arc
         }
         None => next.clone(),
     };
-    let encoded = object::encode(&next);
-    let body = Stored::new(encoded.bytes, encoded.revision_offset);
+    let body = object::encode(&next);
     let change = Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     // One change has one record.
     server.store().commit(vec![change]).await.map(|committed| committed.records[0].clone())
@@ -261,8 +260,7 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
     if !is_free {
         return put(server, &record, &last).await.map(|_| false);
     }
-    let encoded = object::encode(&last);
-    let body = Stored::new(encoded.bytes, encoded.revision_offset);
+    let body = object::encode(&last);
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     server.store().commit(vec![change]).await.map(|_| true)
 }

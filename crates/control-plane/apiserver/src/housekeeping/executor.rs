@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::access::Identity;
 use crate::builtin::core::namespace::PROTECTED_NAMESPACES;
 use crate::object::meta::{FOREGROUND, ORPHAN};
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::request::Call;
 use crate::request::ResourcePath;
 use crate::request::media::{Format, NegotiatedFormat, Shape};
@@ -118,9 +118,9 @@ impl Action {
             if old.uid() != self.uid {
                 return Err(Failure::not_found(self.resource.group_resource(), &self.key.name));
             }
-            let mut object = old.clone();
+            let mut object = object::fields(old).clone();
             kind.apply(&mut object);
-            Ok(Proposal { object, has_managers: false, warnings: Vec::new() })
+            Ok(Proposal { object: Value::Object(object), has_managers: false, warnings: Vec::new() })
         });
         made.await.map(|_| ())
     }

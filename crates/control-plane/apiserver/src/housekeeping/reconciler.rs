@@ -368,8 +368,7 @@ mod tests {
             let metadata = &object["metadata"];
             let text = |key: &str| metadata[key].as_str().unwrap_or_default();
             let key = Key::new(resource, text("namespace"), text("name"));
-            let encoded = object::encode(object.as_object().unwrap());
-            Change::Put { key, expected: Expect::Absent, body: Body::new(encoded.bytes, encoded.revision_offset) }
+            Change::Put { key, expected: Expect::Absent, body: object::encode(object.as_object().unwrap()) }
         });
         server.store().commit(changes.collect()).await.unwrap();
     }

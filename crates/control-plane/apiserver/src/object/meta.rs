@@ -1,6 +1,7 @@
 //! Validation of `metadata`, the same for all kinds.
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::object::{Metadata, Object};

@@ -6,7 +6,7 @@ pub mod quantity;
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
+use seaworthy_store::Body;
 use serde_json::{Map, Value};
 
 /// An API object.
@@ -68,11 +68,24 @@ pub trait Metadata {
     }
 }
 
-static NO_METADATA: LazyLock<Object> = LazyLock::new(Map::new);
+static NO_FIELDS: LazyLock<Object> = LazyLock::new(Map::new);
+
+/// The fields of an object that is held as a value; none of a value that is no object.
+pub fn fields(object: &Value) -> &Object {
+    object.as_object().unwrap_or(&NO_FIELDS)
+}
+
+/// The same by value.
+pub fn into_fields(object: Value) -> Object {
+    match object {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}
 
 impl Metadata for Object {
     fn metadata(&self) -> &Object {
-        self.get("metadata").and_then(Value::as_object).unwrap_or(&NO_METADATA)
+        self.get("metadata").and_then(Value::as_object).unwrap_or(&NO_FIELDS)
     }
 
     fn metadata_mut(&mut self) -> &mut Object {
@@ -85,13 +98,19 @@ impl Metadata for Object {
     }
 }
 
-/// An encoded object without its revision, which the store inserts.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Encoded {
-    /// Everything but the revision.
-    pub bytes: Bytes,
-    /// The offset at which its digits are inserted.
-    pub revision_offset: usize,
+/// Of an object that is held as a value, as field ownership and schemas need it.
+impl Metadata for Value {
+    fn metadata(&self) -> &Object {
+        fields(self).metadata()
+    }
+
+    fn metadata_mut(&mut self) -> &mut Object {
+        if !self.is_object() {
+            *self = Value::Object(Map::new());
+        }
+        // It was just made one.
+        self.as_object_mut().expect("the value is an object").metadata_mut()
+    }
 }
 
 /// Encodes an object so that the stored bytes can be served as they are: the digits of the revision are left out, and
@@ -99,7 +118,7 @@ pub struct Encoded {
 ///
 /// `apiVersion` and `kind` come first, then `metadata`. So they can be removed or replaced without parsing: items of a
 /// list do not have them, and other versions of a kind differ in them.
-pub fn encode(object: &Object) -> Encoded {
+pub fn encode(object: &Object) -> Body {
     let mut bytes = Vec::with_capacity(1024);
     bytes.push(b'{');
     for key in ["apiVersion", "kind"] {
@@ -119,7 +138,7 @@ pub fn encode(object: &Object) -> Encoded {
         }
     }
     bytes.push(b'}');
-    Encoded { bytes: bytes.into(), revision_offset }
+    Body::new(bytes, revision_offset)
 }
 
 /// The revision in the bytes of a stored object, without parsing them.

@@ -2,53 +2,38 @@
 
 use std::cmp::Ordering;
 
-/// The error message of kube-apiserver for an invalid quantity.
-pub const INVALID_QUANTITY: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-
-/// The unit system of a quantity, which is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Units {
-    /// Ki, Mi, Gi …
-    Binary,
-    /// m, k, M …
-    Decimal,
-    /// e3, e6 …
-    Exponent,
-}
+use seaworthy_values::quantity::{BINARY_UNITS, DECIMAL_UNITS, QuantityText, Unit};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     /// In billionths.
     nanos: i128,
-    units: Units,
+    /// The unit that it was written in; its system is kept.
+    unit: Unit,
 }
 
 const NANO: i128 = 1_000_000_000;
-const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+/// Larger exponents are beyond all amounts.
+const MAX_EXPONENT: i32 = 99;
 
 impl Quantity {
     /// Parses a quantity. Fractions below a billionth are rounded up, as in kube-apiserver.
     pub fn parse(text: &str) -> Option<Quantity> {
-        let (is_negative, rest) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
-        };
-        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
-        let (number, suffix) = rest.split_at(end);
-        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && part.is_empty()) || part.contains('.') {
+        let parts = QuantityText::split(text);
+        if !parts.has_digits() {
             return None;
         }
-        let (units, factor_ten, factor_two) = Self::suffix(suffix)?;
+        let unit = Unit::parse(parts.unit)?;
+        let (factor_ten, factor_two) = match unit {
+            Unit::Binary(power) => (0, 1i128 << power),
+            Unit::Decimal(power) => (power, 1),
+            Unit::Exponent(power) => (Some(power).filter(|power| (-MAX_EXPONENT..=MAX_EXPONENT).contains(power))?, 1),
+        };
         // Leading zeros are ignored; more digits than fit are out of range.
-        let digits = format!("{}{part}", whole.trim_start_matches('0'));
+        let digits = format!("{}{}", parts.whole.trim_start_matches('0'), parts.fraction);
         let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
         let scaled = mantissa.checked_mul(factor_two)?;
-        let exponent = factor_ten + 9 - i32::try_from(part.len()).ok()?;
+        let exponent = factor_ten + 9 - i32::try_from(parts.fraction.len()).ok()?;
         let nanos = match u32::try_from(exponent) {
             Ok(exponent) => scaled.checked_mul(10i128.checked_pow(exponent)?)?,
             Err(_) => match 10i128.checked_pow(exponent.unsigned_abs()) {
@@ -56,18 +41,7 @@ impl Quantity {
                 None => i128::from(scaled != 0),
             },
         };
-        Some(Quantity { nanos: if is_negative { -nanos } else { nanos }, units })
-    }
-
-    fn suffix(suffix: &str) -> Option<(Units, i32, i128)> {
-        if let Some(at) = BINARY.iter().position(|unit| *unit == suffix) {
-            return Some((Units::Binary, 0, 1i128 << (10 * (at + 1))));
-        }
-        if let Some((_, exponent)) = DECIMAL.iter().find(|(unit, _)| *unit == suffix) {
-            return Some((Units::Decimal, *exponent, 1));
-        }
-        let exponent = suffix.strip_prefix(['e', 'E'])?;
-        Some((Units::Exponent, exponent.parse().ok().filter(|number: &i32| number.abs() < 100)?, 1))
+        Some(Quantity { nanos: if parts.is_negative { -nanos } else { nanos }, unit })
     }
 
     pub fn is_negative(self) -> bool {
@@ -86,10 +60,10 @@ impl Quantity {
     /// The canonical form: no fraction, and the largest unit that loses no precision.
     pub fn canonical(self) -> String {
         let is_small = self.nanos.abs() < 1024 * NANO;
-        if self.units == Units::Binary && !is_small {
+        if matches!(self.unit, Unit::Binary(_)) && !is_small {
             let mut amount = self.nanos / NANO + i128::from(self.nanos % NANO > 0);
             let mut unit = "";
-            for larger in BINARY {
+            for larger in BINARY_UNITS {
                 if amount % 1024 != 0 {
                     break;
                 }
@@ -104,11 +78,11 @@ impl Quantity {
         while amount % 1000 == 0 && exponent < 18 {
             (amount, exponent) = (amount / 1000, exponent + 3);
         }
-        match (self.units, exponent) {
-            (Units::Exponent, 0) => amount.to_string(),
-            (Units::Exponent, exponent) => format!("{amount}e{exponent}"),
+        match (self.unit, exponent) {
+            (Unit::Exponent(_), 0) => amount.to_string(),
+            (Unit::Exponent(_), exponent) => format!("{amount}e{exponent}"),
             _ => {
-                let unit = DECIMAL.iter().find(|(_, own)| *own == exponent).map_or("", |(unit, _)| unit);
+                let unit = DECIMAL_UNITS.iter().find(|(_, own)| *own == exponent).map_or("", |(unit, _)| unit);
                 format!("{amount}{unit}")
             }
         }
@@ -170,8 +144,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spelling_is_read_as_the_same_amount(number in 0u64.., unit in 0usize..BINARY.len() + DECIMAL.len()) {
-            let unit = BINARY.iter().copied().chain(DECIMAL.iter().map(|(unit, _)| *unit)).nth(unit).unwrap();
+        fn spelling_is_read_as_the_same_amount(number in 0u64.., unit in 0usize..BINARY_UNITS.len() + DECIMAL_UNITS.len()) {
+            let unit = BINARY_UNITS.iter().copied().chain(DECIMAL_UNITS.iter().map(|(unit, _)| *unit)).nth(unit).unwrap();
             if let Some(quantity) = Quantity::parse(&format!("{number}{unit}")) {
                 let canonical = quantity.canonical();
                 prop_assert_eq!(Quantity::parse(&canonical).unwrap().canonical(), canonical.clone());

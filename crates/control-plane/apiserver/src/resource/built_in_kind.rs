@@ -1,7 +1,8 @@
 //! Built-in kinds as data: names, behaviour, and the functions in which a kind differs from others.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::object::field_access::FieldAccess;

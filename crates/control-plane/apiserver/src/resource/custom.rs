@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, ValidationResult, names};
+use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, ValidationResult};
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::object::meta::{FOREGROUND, ORPHAN};
@@ -97,10 +98,9 @@ impl CustomKind {
     }
 
     /// The value of a selectable field.
-    pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
+    pub fn selectable(&self, object: &Value, label: &str) -> Option<String> {
         let (_, path) = self.selectable.iter().find(|(field, _)| field == label)?;
-        let object = Value::Object(object.clone());
-        let found = path.find(&object).ok()?;
+        let found = path.find(object).ok()?;
         Some(match found.first().map(|value| &**value) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -116,17 +116,15 @@ impl CustomKind {
     /// Validates an object. `metadata` has the problems of its metadata.
     pub fn validate(
         &self,
-        object: &Object,
-        old: Option<&Object>,
+        object: &Value,
+        old: Option<&Value>,
         part: ObjectPart,
         metadata: Vec<Cause>,
     ) -> ValidationResult {
-        let value = Value::Object(object.clone());
-        let old = old.map(|old| Value::Object(old.clone()));
         let validator = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
-        match (part, &old) {
-            (ObjectPart::Status, Some(old)) => validator.status_mistakes(&value, old, metadata),
-            _ => validator.mistakes(&value, old.as_ref(), metadata),
+        match (part, old) {
+            (ObjectPart::Status, Some(old)) => validator.status_mistakes(object, old, metadata),
+            _ => validator.mistakes(object, old, metadata),
         }
     }
 
@@ -177,9 +175,7 @@ impl CustomKind {
             true => seaworthy_schema::fill(self.schema(), &mut value),
             false => seaworthy_schema::apply_defaults(self.schema(), &mut value),
         }
-        if let Value::Object(filled) = value {
-            *object = filled;
-        }
+        *object = object::into_fields(value);
     }
 
     /// The columns of its table.

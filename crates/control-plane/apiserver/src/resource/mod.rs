@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Schema, ValidationResult, names};
-use seaworthy_store::Record;
+use seaworthy_schema::{Cause, Schema, ValidationResult};
+use seaworthy_store::{Body, Record};
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::schemas;
-use crate::object::{self, Encoded, Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::request::Verb;
 use crate::resource::built_in_kind::{
     BuiltInKind, GenerationPolicy, KindBehaviour, ObjectPart, Review, StoredAs, SubresourceAction,
@@ -155,6 +156,14 @@ impl Resource {
         }
     }
 
+    /// Whether it has the status subresource.
+    pub fn has_status(&self) -> bool {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.subresources.iter().any(|subresource| subresource.name == "status"),
+            Origin::Custom(custom) => custom.has_status(),
+        }
+    }
+
     pub fn subresources(&self) -> Vec<ServedSubresource> {
         match &self.origin {
             Origin::BuiltIn(kind) => kind.subresources.iter().map(|subresource| self.resolve(subresource)).collect(),
@@ -188,16 +197,18 @@ impl Resource {
     }
 
     /// The value of a selectable field; none if it is not selectable.
-    pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
+    pub fn selectable(&self, object: &Value, label: &str) -> Option<String> {
         match label {
             "metadata.name" => return Some(object.name().to_owned()),
             "metadata.namespace" => return Some(object.namespace().to_owned()),
             _ => {}
         }
         match &self.origin {
-            Origin::BuiltIn(kind) => {
-                kind.selectable.iter().find(|field| field.label == label).map(|field| field.value(object))
-            }
+            Origin::BuiltIn(kind) => kind
+                .selectable
+                .iter()
+                .find(|field| field.label == label)
+                .map(|field| field.value(object::fields(object))),
             Origin::Custom(custom) => custom.selectable(object, label),
         }
     }
@@ -213,14 +224,14 @@ impl Resource {
     /// Validates an object. `metadata` has the problems of its metadata.
     pub fn validate(
         &self,
-        object: &Object,
-        old: Option<&Object>,
+        object: &Value,
+        old: Option<&Value>,
         part: ObjectPart,
         mut metadata: Vec<Cause>,
     ) -> ValidationResult {
         match &self.origin {
             Origin::BuiltIn(kind) => {
-                metadata.extend((kind.validate)(object, old, part));
+                metadata.extend((kind.validate)(object::fields(object), old.map(object::fields), part));
                 ValidationResult { mistakes: metadata, warnings: Vec::new() }
             }
             Origin::Custom(custom) => custom.validate(object, old, part, metadata),
@@ -283,7 +294,7 @@ impl Resource {
     }
 
     /// Encodes an object for the store.
-    pub fn encode(&self, object: &Object) -> Encoded {
+    pub fn encode(&self, object: &Object) -> Body {
         match self.stored_as() {
             Some(stored_as) => {
                 let version = api_version(stored_as.kind.group, stored_as.kind.version);

@@ -121,11 +121,7 @@ impl VersionSet {
 fn with_schema(schema: Schema<'_>, object: Object, change: impl FnOnce(Schema<'_>, &mut Value)) -> Object {
     let mut value = Value::Object(object);
     change(schema, &mut value);
-    match value {
-        Value::Object(object) => object,
-        // Pruning and defaulting keep an object an object.
-        _ => Object::new(),
-    }
+    object::into_fields(value)
 }
 
 /// Versions for `managedFields`. Fields are compared without pruning, as the real server does: an object with fields

@@ -12,7 +12,6 @@ use crate::request::media::{Format, NegotiatedFormat, Shape};
 use crate::request::options::Query;
 use crate::resource::{Origin, Resource};
 use crate::response::status::Failure;
-use crate::server::decode;
 
 /// The start of the version-independent part. Neither versions nor kinds contain quotes.
 const METADATA_KEY: &[u8] = b"\"metadata\":";
@@ -31,22 +30,36 @@ pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
     if resource.is_served_as_stored(body) {
         return body.clone();
     }
-    if let Origin::Custom(custom) = &resource.origin {
-        // Stored objects are JSON.
-        let stored: Object = serde_json::from_slice(body).unwrap_or_default();
-        return bytes_of(&custom.versions.to_served(custom.index, stored));
-    }
-    if let Some(stored_as) = resource.stored_as() {
-        // What was stored is JSON.
-        let kept: Object = serde_json::from_slice(body).unwrap_or_default();
-        let shown = stored_as.to_served(&kept, &resource.api_version);
-        return bytes_of(&shown);
+    if resource.is_custom() || resource.stored_as().is_some() {
+        return bytes_of(&object(resource, body));
     }
     let rest = after_kind(body);
     let mut bytes = BytesMut::with_capacity(resource.prefix.len() + rest.len());
     bytes.put_slice(&resource.prefix);
     bytes.put(rest);
     bytes.freeze()
+}
+
+/// The same, parsed.
+pub fn object(resource: &Resource, body: &Bytes) -> Object {
+    // Stored objects are JSON.
+    let stored = serde_json::from_slice(body).unwrap_or_default();
+    match resource.is_served_as_stored(body) {
+        true => stored,
+        false => converted(resource, stored),
+    }
+}
+
+fn converted(resource: &Resource, mut stored: Object) -> Object {
+    match (&resource.origin, resource.stored_as()) {
+        (Origin::Custom(custom), _) => custom.versions.to_served(custom.index, stored),
+        (Origin::BuiltIn(_), Some(stored_as)) => stored_as.to_served(&stored, &resource.api_version),
+        (Origin::BuiltIn(_), None) => {
+            stored.insert("apiVersion".to_owned(), (*resource.api_version).into());
+            stored.insert("kind".to_owned(), (*resource.kind).into());
+            stored
+        }
+    }
 }
 
 fn bytes_of(object: &Object) -> Bytes {
@@ -144,13 +157,10 @@ pub fn one(
     query: &Query,
     now: Timestamp,
 ) -> Result<Bytes, Failure> {
-    let served = in_version(resource, &record.body());
     if accepted.shape == Shape::Whole && accepted.format == Format::Json {
-        return Ok(served);
+        return Ok(in_version(resource, &record.body()));
     }
-    // What was stored is JSON.
-    let object: Object = serde_json::from_slice(&served).unwrap_or_else(|_| decode(record));
-    shaped(resource, object, accepted, query, now)
+    shaped(resource, object(resource, &record.body()), accepted, query, now)
 }
 
 /// An object that is not stored, in the negotiated representation.

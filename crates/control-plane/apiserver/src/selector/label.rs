@@ -1,6 +1,7 @@
 //! Label selectors: `env=prod,tier in (front, back),!canary`.
 
-use seaworthy_schema::names;
+use seaworthy_values::label_selector::{Operator, Requirement};
+use seaworthy_values::names;
 
 use super::SelectorError;
 
@@ -8,23 +9,6 @@ use super::SelectorError;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
-}
-
-/// One requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Operator {
-    Exists,
-    Missing,
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Greater(i64),
-    Less(i64),
 }
 
 impl LabelSelector {
@@ -66,13 +50,7 @@ impl LabelSelector {
                 let values = expression.get("values").and_then(serde_json::Value::as_array);
                 let values = values.map(Vec::as_slice).unwrap_or_default().iter();
                 let values: Vec<String> = values.filter_map(|value| value.as_str().map(str::to_owned)).collect();
-                let operator = match expression.get("operator")?.as_str()? {
-                    "In" => Operator::In(values),
-                    "NotIn" => Operator::NotIn(values),
-                    "Exists" => Operator::Exists,
-                    "DoesNotExist" => Operator::Missing,
-                    _ => return None,
-                };
+                let operator = Operator::named(expression.get("operator")?.as_str()?, values)?;
                 requirements.push(Requirement { key: expression.get("key")?.as_str()?.to_owned(), operator });
             }
         }
@@ -86,21 +64,7 @@ impl LabelSelector {
 
     /// Whether an object with these labels matches.
     pub fn matches<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> bool {
-        self.requirements.iter().all(|requirement| requirement.holds(value(&requirement.key)))
-    }
-}
-
-impl Requirement {
-    fn holds(&self, value: Option<&str>) -> bool {
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.operator {
-            Operator::Exists => value.is_some(),
-            Operator::Missing => value.is_none(),
-            Operator::In(values) => value.is_some_and(|value| values.iter().any(|wanted| wanted == value)),
-            Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|unwanted| unwanted != value)),
-            Operator::Greater(than) => number().is_some_and(|number| number > *than),
-            Operator::Less(than) => number().is_some_and(|number| number < *than),
-        }
+        self.requirements.iter().all(|requirement| requirement.is_met_by(value(&requirement.key)))
     }
 }
 
@@ -194,14 +158,14 @@ impl Parser {
         };
         checked(names::qualified_name(&key), "<nil>", &key)?;
         if is_missing || matches!(self.peek(), Token::End | Token::Comma) {
-            let operator = if is_missing { Operator::Missing } else { Operator::Exists };
+            let operator = if is_missing { Operator::DoesNotExist } else { Operator::Exists };
             return Ok(Requirement { key, operator });
         }
         let operator = match self.next() {
             Token::Equals => Operator::In(vec![self.value()?]),
             Token::NotEquals => Operator::NotIn(vec![self.value()?]),
-            Token::Greater => Operator::Greater(self.number()?),
-            Token::Less => Operator::Less(self.number()?),
+            Token::Greater => Operator::GreaterThan(self.number()?),
+            Token::Less => Operator::LessThan(self.number()?),
             Token::Word(word) if word == "in" => Operator::In(self.values()?),
             Token::Word(word) if word == "notin" => Operator::NotIn(self.values()?),
             other => return Err(found_comma(&other, "in, notin, =, ==, !=, gt, lt")),

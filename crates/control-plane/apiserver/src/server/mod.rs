@@ -112,21 +112,20 @@ impl Server {
     /// consequences must follow too: otherwise a revoked right would remain in force.
     pub async fn commit(&self, change: Change) -> Result<Arc<Record>, CommitError> {
         let server = self.clone();
-        let done = tokio::spawn(async move { server.commit_and_follow_up(change).await }).await;
+        let committing = async move {
+            let key = change.key().clone();
+            let committed = server.store().commit(vec![change]).await?;
+            server.follow_up(&key).await;
+            // One change has one record.
+            Ok(committed.records[0].clone())
+        };
+        let done = tokio::spawn(committing).await;
         match done.map_err(JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // The runtime shuts down, and this task with it.
             Err(Err(_)) => std::future::pending().await,
         }
-    }
-
-    async fn commit_and_follow_up(&self, change: Change) -> Result<Arc<Record>, CommitError> {
-        let key = change.key().clone();
-        let committed = self.store().commit(vec![change]).await?;
-        self.follow_up(&key).await;
-        // One change has one record.
-        Ok(committed.records[0].clone())
     }
 
     /// Rebuilds the registry from the established definitions.
@@ -292,8 +291,8 @@ pub fn decode(record: &Record) -> Object {
 /// Indexes labels and selectable fields of stored objects.
 fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
     Arc::new(move |key: &Key, bytes: &[u8]| {
-        let Ok(object) = serde_json::from_slice::<Object>(bytes) else { return Tags::default() };
-        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+        let Ok(object) = serde_json::from_slice(bytes).map(Value::Object) else { return Tags::default() };
+        let labels = object.metadata().get("labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         let registry = read(&registry);
         let mut fields: Vec<(String, String)> = Vec::new();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::admission;
 use crate::builtin::apps::workload::selector_text;
 use crate::object::field_access::FieldAccess;
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::request::Call;
 use crate::request::decode;
 use crate::request::media::{Format, PatchKind};
@@ -17,12 +17,12 @@ use crate::response::Answer;
 use crate::response::present;
 use crate::response::status::{Failure, GroupResource};
 use crate::verb::{as_invalid_patch, refused};
-use crate::write::{self, Conformed, Outcome, Proposal, ScaleWrite, in_version};
+use crate::write::{self, Conformed, Outcome, Proposal, ScaleWrite};
 
 use super::sent;
 
 /// The object as a `Scale`.
-fn shown(object: &Object, paths: &ScalePaths) -> Value {
+fn shown(object: &(impl Metadata + FieldAccess), paths: &ScalePaths) -> Value {
     let mut metadata = Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.metadata().get(key) {
@@ -50,7 +50,7 @@ fn shown(object: &Object, paths: &ScalePaths) -> Value {
 pub fn get(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
     let found = call.server.store().get(&write::object_key(call, &call.path.name));
     let found = found.ok_or_else(|| Failure::not_found(call.resource.group_resource(), &call.path.name))?;
-    let scale = shown(&in_version(call, &found), paths);
+    let scale = shown(&present::object(&call.resource, &found.body()), paths);
     let format = call.accepted.format;
     Ok(Answer::ok(format, present::text(&scale, format)))
 }
@@ -59,10 +59,9 @@ pub fn get(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
 pub async fn update(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
     let sent = sent(call, "Scale", &["autoscaling/v1"])?;
-    let Conformed { object, unknown } = write::conform_scale(sent)?;
+    let Conformed { object: scale, unknown } = write::conform_scale(sent)?;
     let warnings = write::field_validation_warnings_of("Scale", "v1", &options, &unknown, &[])?;
-    check_name(call, &object)?;
-    let scale = Value::Object(object);
+    check_name(call, &scale)?;
     set(call, paths, &options, |old| {
         let (uid, own) = (scale.text("metadata.uid"), old.text("metadata.uid"));
         if !uid.is_empty() && uid != own {
@@ -75,7 +74,7 @@ pub async fn update(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> 
 }
 
 /// Checks name and namespace of a scale against the path.
-fn check_name(call: &Call, scale: &Object) -> Result<(), Failure> {
+fn check_name(call: &Call, scale: &Value) -> Result<(), Failure> {
     let (name, namespace) = (scale.name(), scale.namespace());
     if name.is_empty() {
         return Err(Failure::bad_request(format!(
@@ -118,7 +117,7 @@ pub async fn patch(call: &Call, paths: &ScalePaths) -> Result<Answer, Failure> {
         let warnings =
             write::field_validation_warnings_of("Scale", "v1", &options, &unknown, &[]).map_err(as_invalid_patch)?;
         check_name(call, &object)?;
-        Ok((ScaleWrite::Written(Value::Object(object)), warnings))
+        Ok((ScaleWrite::Written(object), warnings))
     })
     .await
 }
@@ -129,7 +128,7 @@ async fn set<'p>(
     options: &WriteOptions,
     make: impl Fn(Value) -> Result<(ScaleWrite<'p>, Vec<String>), Failure>,
 ) -> Result<Answer, Failure> {
-    let change = |old: &Object| {
+    let change = |old: &Value| {
         let before = shown(old, paths);
         let (write, mut warnings) = make(before.clone())?;
         let (scale, owners) = write::track_scale_write(call, old, &before, write, &options.manager)?;
@@ -137,7 +136,7 @@ async fn set<'p>(
         if wanted < 0 {
             return Err(negative(call, paths, wanted));
         }
-        let mut object = old.clone();
+        let mut object = object::fields(old).clone();
         match scale.text("metadata.resourceVersion") {
             "" => object.metadata_mut().remove("resourceVersion"),
             revision => object.metadata_mut().insert("resourceVersion".to_owned(), revision.into()),
@@ -151,17 +150,12 @@ async fn set<'p>(
             Value::Null => object.metadata_mut().remove("managedFields"),
             owners => object.metadata_mut().insert("managedFields".to_owned(), owners),
         };
-        match (&scale, &before) {
-            (Value::Object(scale), Value::Object(before)) => {
-                warnings.extend(admission::review(call, scale, Some(before))?);
-            }
-            _ => return Err(Failure::bad_request("a Scale is an object")),
-        };
-        Ok(Proposal { object, has_managers: true, warnings })
+        warnings.extend(admission::review(call, object::fields(&scale), Some(object::fields(&before)))?);
+        Ok(Proposal { object: Value::Object(object), has_managers: true, warnings })
     };
     write::change_and_present(call, options, change, |outcome| {
         let object = match outcome {
-            Outcome::Stored(record) => in_version(call, record),
+            Outcome::Stored(record) => present::object(&call.resource, &record.body()),
             Outcome::Unstored(object) => object,
         };
         Ok(present::text(&shown(&object, paths), call.accepted.format))

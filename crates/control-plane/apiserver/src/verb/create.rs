@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use crate::admission;
 use crate::builtin::rbac::review;
+use crate::object;
 use crate::request::Call;
 use crate::request::decode;
 use crate::request::media::Format;
@@ -21,6 +22,7 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
     let warnings = write::field_validation_warnings(&call.resource, &options, &unknown, &duplicates)?;
     if let Some(how) = call.resource.review() {
         let mut warnings = warnings;
+        let object = object::into_fields(object);
         warnings.extend(admission::review(call, &object, None)?);
         let review = review::answer(call, object, how, &options.manager)?;
         let body = present::shaped(&call.resource, review, call.accepted, &call.query, call.server.clock().now())?;

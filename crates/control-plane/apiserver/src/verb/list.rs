@@ -86,9 +86,7 @@ impl<'c> RecordFilter<'c> {
         // The index of an object that was written with an older schema may be out of date.
         let fresh: Option<Vec<(&str, String)>> =
             (self.resource.is_custom() && !self.resource.is_served_as_stored(&record.body())).then(|| {
-                // What was stored is JSON.
-                let served = present::in_version(self.resource, &record.body());
-                let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+                let object = Value::Object(present::object(self.resource, &record.body()));
                 selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
             });
         selector.matches(|field| match (field, &fresh) {
@@ -202,10 +200,7 @@ fn present(call: &Call, records: Vec<Arc<Record>>, metadata: Value) -> Result<An
     if (accepted.shape, accepted.format) == (Shape::Whole, Format::Json) {
         return Ok(Answer::ok(Format::Json, list_chunks(resource, records, &metadata)));
     }
-    let objects: Vec<Object> = records
-        .iter()
-        .map(|record| serde_json::from_slice(&present::in_version(resource, &record.body())).unwrap_or_default())
-        .collect();
+    let objects: Vec<Object> = records.iter().map(|record| present::object(resource, &record.body())).collect();
     let value = match accepted.shape {
         Shape::Table => {
             let include = IncludeObject::read(&call.query)?;

@@ -53,8 +53,8 @@ fn oddities(kind: PatchKind, patch: &decode::Decoded) -> Vec<String> {
 /// The formats of patches for custom resources.
 const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
-fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<Object, Failure> {
-    let live = Value::Object(old.clone());
+fn patched(call: &Call, kind: PatchKind, old: &Value, patch: &Value) -> Result<Object, Failure> {
+    let live = old.clone();
     let result = match kind {
         PatchKind::Json => json_patch(live, patch),
         PatchKind::Merge => merge_patch(live, patch.clone()),
@@ -123,7 +123,7 @@ pub fn as_invalid_patch(failure: Failure) -> Failure {
 }
 
 /// Checks the name in a configuration against the path. It may be missing if the object exists.
-fn check_identity(call: &Call, config: &mut Object, exists: bool) -> Result<(), Failure> {
+fn check_identity(call: &Call, config: &mut Value, exists: bool) -> Result<(), Failure> {
     match config.name() {
         "" if exists && config.meta_text("generateName").is_empty() => {
             config.set_meta("name", call.path.name.as_str());
@@ -142,13 +142,13 @@ fn check_identity(call: &Call, config: &mut Object, exists: bool) -> Result<(), 
 }
 
 /// The configuration in the body of an apply, of the kind that the path names.
-fn configuration(call: &Call) -> Result<(Object, Vec<String>), Failure> {
+fn configuration(call: &Call) -> Result<(Value, Vec<String>), Failure> {
     let decoded = decode::read(&call.body, Format::Yaml)
         .map_err(|why| Failure::bad_request(format!("error decoding patch: error converting YAML to JSON: {why}")))?;
     let config = match decoded.value {
-        Value::Object(config) => config,
+        config @ Value::Object(_) => config,
         // An empty body is an empty object.
-        Value::Null => Object::new(),
+        Value::Null => Value::Object(Object::new()),
         other => {
             let why = format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -169,15 +169,13 @@ fn configuration(call: &Call) -> Result<(Object, Vec<String>), Failure> {
 
 /// Server-side apply.
 async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
-    let (config, duplicates) = configuration(call)?;
-    let config = write::check_applied(call, config)?;
+    let (mut config, duplicates) = configuration(call)?;
+    write::check_applied(call, &config)?;
     let key = write::object_key(call, &call.path.name);
     let exists = call.server.store().get(&key).is_some();
-    let mut config = config;
     check_identity(call, &mut config, exists || !call.path.subresource.is_empty())?;
-    let Conformed { object, unknown } = write::conform(&call.resource, config)?;
+    let Conformed { object: config, unknown } = write::conform(&call.resource, config)?;
     let warnings = write::field_validation_warnings(&call.resource, options, &unknown, &duplicates)?;
-    let config = Value::Object(object);
     if !exists && call.path.subresource.is_empty() {
         match apply_to_nothing(call, options, &config, &warnings).await {
             // Created concurrently: apply to that object.

@@ -1,6 +1,6 @@
 //! Update (PUT): replaces an object by the one in the body.
 
-use crate::object::{Metadata, Object};
+use crate::object::Metadata;
 use crate::request::Call;
 use crate::request::decode;
 use crate::request::media::Format;
@@ -39,7 +39,7 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
 }
 
 /// A whole object that carries a uid replaces the object with that uid only.
-fn check_uid(call: &Call, object: &Object, found: &str) -> Result<(), Failure> {
+fn check_uid(call: &Call, object: &impl Metadata, found: &str) -> Result<(), Failure> {
     let wanted = object.uid();
     if wanted.is_empty() || wanted == found {
         return Ok(());

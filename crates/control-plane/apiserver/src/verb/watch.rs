@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::object::Object;
 use crate::request::Call;
 use crate::request::media::{Format, Shape};
 use crate::request::options::ListOptions;
@@ -211,12 +210,10 @@ impl EventStream {
     }
 
     fn encoded(&mut self, kind: &str, body: &Bytes) -> Bytes {
-        let served = present::in_version(&self.call.resource, body);
         if self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json {
-            return plain_line(kind, &served);
+            return plain_line(kind, &present::in_version(&self.call.resource, body));
         }
-        // What was stored is JSON.
-        let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+        let object = present::object(&self.call.resource, body);
         let shaped = match self.call.accepted.shape {
             Shape::Whole => Value::Object(object),
             Shape::Metadata | Shape::MetadataList => present::metadata_only(&object, self.call.accepted),

@@ -2,7 +2,7 @@
 //!
 //! They are not writes of a user: they skip validation, admission and field ownership.
 
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
+use seaworthy_store::{Change, CommitError, Expect, Key};
 
 use crate::object::Object;
 use crate::resource::Resource;
@@ -27,8 +27,7 @@ pub async fn amend(
         if next == old {
             return Ok(old);
         }
-        let encoded = resource.encode(&next);
-        let body = Stored::new(encoded.bytes, encoded.revision_offset);
+        let body = resource.encode(&next);
         let change = Change::Put { key: key.clone(), expected: Expect::Revision(found.revision), body };
         match server.commit(change).await {
             Ok(record) => return Ok(decode_record(&record)),

@@ -4,37 +4,38 @@
 //! a value of the wrong type is refused at once, and empty optional fields disappear.
 
 use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
+use seaworthy_values::quantity::INVALID_QUANTITY;
 use serde_json::Value;
 
 use crate::builtin::schemas::{self, Marks};
 use crate::clock;
 use crate::object::Object;
-use crate::object::quantity::{self, Quantity};
+use crate::object::quantity::Quantity;
 use crate::resource::{Origin, Resource};
 use crate::response::status::Failure;
 
 /// An object that conforms to its schema.
 pub struct Conformed {
-    pub object: Object,
+    pub object: Value,
     /// The paths of dropped unknown fields.
     pub unknown: Vec<String>,
 }
 
 /// Drops unknown fields and normalises values; refuses wrong types.
-pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure> {
-    let mut value = Value::Object(object);
+pub fn conform(resource: &Resource, object: impl Into<Value>) -> Result<Conformed, Failure> {
+    let mut object = object.into();
     let mut unknown = Vec::new();
     match (&resource.origin, resource.schema()) {
         (_, None) => {}
         (Origin::Custom(_), Some(schema)) => {
             let metadata = schemas::object_meta();
-            if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &value)) {
+            if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &object)) {
                 let (kind, version) = (&resource.kind, &resource.version);
                 return Err(Failure::bad_request(format!(
                     "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
                 )));
             }
-            if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
+            if let (Some(metadata), Some(own)) = (metadata, object.get_mut("metadata")) {
                 // Every kind's metadata is built in.
                 let mut typing = TypeChecker::new(schemas::marks("", "v1"));
                 let typed = typing.value(metadata, own, &mut "metadata".to_owned());
@@ -49,25 +50,21 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             }
             let mut embedded = TypeChecker::new(schemas::marks("", "v1"));
             if let Some(metadata) = metadata {
-                let typed = embedded.check_embedded_metadata(schema, metadata, &mut value, &mut String::new());
+                let typed = embedded.check_embedded_metadata(schema, metadata, &mut object, &mut String::new());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
-            unknown.extend(Pruning { metadata }.object(schema, &mut value));
+            unknown.extend(Pruning { metadata }.object(schema, &mut object));
             unknown.extend(embedded.unknown);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = schemas::marks(&resource.group, &resource.version);
             let mut typing = TypeChecker::new(marks);
-            let typed = typing.value(schema, &mut value, &mut String::new());
+            let typed = typing.value(schema, &mut object, &mut String::new());
             typed.map_err(|mismatch| refused(resource, &mismatch))?;
             unknown = typing.unknown;
         }
     }
-    match value {
-        Value::Object(object) => Ok(Conformed { object, unknown }),
-        // Typing changes what is inside an object, never the object.
-        _ => Err(Failure::internal("the value is no longer an object")),
-    }
+    Ok(Conformed { object, unknown })
 }
 
 /// Why the metadata of an object, or of an embedded one, cannot be decoded.
@@ -81,17 +78,13 @@ fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Optio
 
 /// Conforms a `Scale`.
 pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
-    let mut value = Value::Object(scale);
+    let mut object = Value::Object(scale);
     let mut typing = TypeChecker::new(schemas::marks("apps", "v1"));
     if let Some(schema) = schemas::scale() {
-        let typed = typing.value(schema, &mut value, &mut String::new());
+        let typed = typing.value(schema, &mut object, &mut String::new());
         typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
     }
-    match value {
-        Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
-        // Typing changes what is inside an object, never the object.
-        _ => Err(Failure::internal("the value is no longer an object")),
-    }
+    Ok(Conformed { object, unknown: typing.unknown })
 }
 
 /// A value of the wrong type.
@@ -111,7 +104,7 @@ fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
         "micro time" => format!("parsing time in {kind}.{path} as RFC 3339 with six digits of a second failed"),
-        "quantity" => quantity::INVALID_QUANTITY.to_owned(),
+        "quantity" => INVALID_QUANTITY.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
     Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key, Record};
+use seaworthy_store::{Change, CommitError, Expect, Key, Record};
 use serde_json::Value;
 
 use crate::clock;
@@ -14,7 +14,7 @@ use crate::resource::Resource;
 use crate::resource::built_in_kind::GenerationPolicy;
 use crate::response::present;
 use crate::response::status::Failure;
-use crate::server::{Server, decode as decode_record};
+use crate::server::Server;
 
 use super::MAX_ATTEMPTS;
 
@@ -47,7 +47,7 @@ pub async fn delete_checked(
     let mut under_way: Option<String> = None;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.group_resource(), &key.name))?;
-        let object = served(resource, &found);
+        let object = present::object(resource, &found.body());
         match &under_way {
             None => {
                 check_preconditions(resource, &object, options)?;
@@ -73,8 +73,7 @@ pub async fn delete_checked(
         // are removed without a mark, so that their last state is the stored one.
         let is_marked_first = is_gone && resource.behaviour().is_graceful && next != object;
         let is_removed = is_gone && !is_marked_first;
-        let encoded = resource.encode(if is_removed { &object } else { &next });
-        let body = Stored::new(encoded.bytes, encoded.revision_offset);
+        let body = resource.encode(if is_removed { &object } else { &next });
         let expected = Expect::Revision(found.revision);
         let change = match is_removed {
             true => Change::Delete { key: key.clone(), expected, body },
@@ -82,8 +81,8 @@ pub async fn delete_checked(
         };
         match server.commit(change).await {
             Ok(_) if is_marked_first => under_way = Some(object.uid().to_owned()),
-            Ok(record) if is_removed => return Ok(Deletion::Removed(served(resource, &record))),
-            Ok(record) => return Ok(Deletion::Pending(served(resource, &record))),
+            Ok(record) if is_removed => return Ok(Deletion::Removed(present::object(resource, &record.body()))),
+            Ok(record) => return Ok(Deletion::Pending(present::object(resource, &record.body()))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < MAX_ATTEMPTS => {}
             Err(CommitError::Conflict { found: None, .. }) => {
                 return Err(Failure::not_found(resource.group_resource(), &key.name));
@@ -98,22 +97,13 @@ pub async fn delete_checked(
 /// The change that deletes an object of a kind without graceful deletion: removes it, or marks it if it has finalizers.
 /// None if it is marked already.
 pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
-    let object = served(resource, record);
+    let object = present::object(resource, &record.body());
     let next = mark_deleted(server, resource, &object, &DeleteOptions::default());
     let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
-    let stored = |object: &Object| {
-        let encoded = resource.encode(object);
-        Stored::new(encoded.bytes, encoded.revision_offset)
-    };
     match resource.is_removable(&next) {
-        true => Some(Change::Delete { key, expected, body: stored(&object) }),
-        false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
+        true => Some(Change::Delete { key, expected, body: resource.encode(&object) }),
+        false => (next != object).then(|| Change::Put { key, expected, body: resource.encode(&next) }),
     }
-}
-
-fn served(resource: &Resource, record: &Record) -> Object {
-    let bytes = present::in_version(resource, &record.body());
-    serde_json::from_slice(&bytes).unwrap_or_else(|_| decode_record(record))
 }
 
 fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Failure> {

@@ -13,20 +13,14 @@ mod pipeline;
 pub use amend::amend;
 pub use conform::{Conformed, conform, conform_scale};
 pub use deletion::{Deletion, delete_checked, delete_object, deletion};
-pub use ownership::{
-    ScaleWrite, apply_config, check_applied, track_scale_write, track_status_write, track_write,
-    without_timestamp_only_change,
-};
-pub use pipeline::{
-    MAX_ATTEMPTS, Outcome, Proposal, change, change_and_present, check_name, create_object, in_version,
-};
+pub use ownership::{ScaleWrite, apply_config, check_applied, track_scale_write, track_status_write, track_write};
+pub use pipeline::{MAX_ATTEMPTS, Outcome, Proposal, change, change_and_present, check_name, create_object};
 
 use seaworthy_schema::ValidationResult;
 use serde_json::Value;
 
 use crate::clock;
-use crate::object::meta;
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object, meta};
 use crate::request::Call;
 use crate::request::options::{FieldValidation, WriteOptions};
 use crate::resource::Resource;
@@ -110,7 +104,7 @@ pub fn assign_identity(call: &Call, object: &mut Object) -> Result<(), Failure> 
 }
 
 /// Refuses to create an object that carries a uid, which names an existing object.
-pub fn check_no_uid(call: &Call, object: &Object) -> Result<(), Failure> {
+pub fn check_no_uid(call: &Call, object: &impl Metadata) -> Result<(), Failure> {
     if object.uid().is_empty() {
         return Ok(());
     }
@@ -228,19 +222,20 @@ pub fn bump_generation(resource: &Resource, object: &mut Object, old: &Object) {
 /// Validates metadata, schema and the rules of the kind. Returns warnings for the client.
 pub fn validate(
     resource: &Resource,
-    object: &Object,
-    old: Option<&Object>,
+    object: &Value,
+    old: Option<&Value>,
     part: ObjectPart,
 ) -> Result<Vec<String>, Failure> {
-    let mut metadata = meta::validate(object, resource);
-    if let Some(old) = old {
-        metadata.extend(meta::validate_change(object, old));
+    let (fields, old_fields) = (object::fields(object), old.map(object::fields));
+    let mut metadata = meta::validate(fields, resource);
+    if let Some(old) = old_fields {
+        metadata.extend(meta::validate_change(fields, old));
     }
     let ValidationResult { mistakes, mut warnings } = resource.validate(object, old, part, metadata);
     if !mistakes.is_empty() {
-        return Err(Failure::invalid(resource.group_kind(), object.name(), mistakes).with_warnings(&warnings));
+        return Err(Failure::invalid(resource.group_kind(), fields.name(), mistakes).with_warnings(&warnings));
     }
-    warnings.extend(resource.warnings(object, old, part));
+    warnings.extend(resource.warnings(fields, old_fields, part));
     Ok(warnings)
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer, discard_timestamp_change};
+use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer};
 use serde_json::Value;
 
 use crate::builtin::schemas;
 use crate::clock;
-use crate::object::Object;
+use crate::object::{self, Object};
 use crate::request::Call;
 use crate::resource::version_set;
 use crate::resource::{Origin, Resource};
@@ -32,9 +32,8 @@ fn object_type(resource: &Resource) -> ObjectType<'_> {
 
 fn writer(call: &Call) -> Writer<'_> {
     let resource = &*call.resource;
-    let has_status = resource.subresources().iter().any(|subresource| subresource.name == "status");
     let ignored = match call.path.subresource.as_str() {
-        "" if has_status => Some(&*STATUS),
+        "" if resource.has_status() => Some(&*STATUS),
         "status" if resource.is_custom() => Some(&*CUSTOM_SPEC),
         "status" => Some(&*SPEC),
         _ => None,
@@ -57,7 +56,7 @@ pub fn track_write(call: &Call, live: Option<&Value>, object: Object, manager: &
     let mut new = Value::Object(object);
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
     let _ = writer(call).update(live, &mut new, manager, &time);
-    into_object(new)
+    object::into_fields(new)
 }
 
 /// A write to a scale.
@@ -71,7 +70,7 @@ pub enum ScaleWrite<'w> {
 /// The written scale, and the `managedFields` of its object. `live` is the scale before.
 pub fn track_scale_write(
     call: &Call,
-    object: &Object,
+    object: &Value,
     live: &Value,
     write: ScaleWrite<'_>,
     manager: &str,
@@ -92,9 +91,8 @@ pub fn track_scale_write(
         ignored: None,
         versions: None,
     };
-    let parent = Value::Object(object.clone());
     // Owners that cannot be read own nothing.
-    let owners = Managers::of_object(&parent).unwrap_or_default();
+    let owners = Managers::of_object(object).unwrap_or_default();
     let mut live = live.clone();
     owners.of_scale(&paths).write_into(&mut live);
     let mut scale = match write {
@@ -132,28 +130,24 @@ pub fn track_status_write(resource: &Resource, live: &Object, next: Object, time
     let mut new = Value::Object(next);
     // Owners that cannot be tracked are no reason not to report: they stay as they were.
     let _ = writer.update(Some(&Value::Object(live.clone())), &mut new, "kube-apiserver", time);
-    into_object(new)
+    object::into_fields(new)
 }
 
 /// Checks that a configuration can be applied.
-pub fn check_applied(call: &Call, config: Object) -> Result<Object, Failure> {
-    let config = Value::Object(config);
-    writer(call).check_applied(&config).map_err(|error| refused(call, error))?;
-    Ok(into_object(config))
+pub fn check_applied(call: &Call, config: &Value) -> Result<(), Failure> {
+    writer(call).check_applied(config).map_err(|error| refused(call, error))
 }
 
 /// Applies a configuration. Other managers' fields are conflicts unless forced.
 pub fn apply_config(
     call: &Call,
-    live: Option<&Object>,
+    live: Option<&Value>,
     config: &Value,
     manager: &str,
     force: bool,
-) -> Result<Object, Failure> {
+) -> Result<Value, Failure> {
     let time = clock::rfc3339(call.server.clock().now());
-    let live = live.map(|live| Value::Object(live.clone()));
-    let applied = writer(call).apply(live.as_ref(), config, manager, force, &time);
-    applied.map(into_object).map_err(|error| refused(call, error))
+    writer(call).apply(live, config, manager, force, &time).map_err(|error| refused(call, error))
 }
 
 fn refused(call: &Call, error: ApplyError) -> Failure {
@@ -168,20 +162,5 @@ fn refused(call: &Call, error: ApplyError) -> Failure {
         }
         ApplyError::ManagedFields => Failure::bad_request(error.to_string()),
         other => super::redact_secret(&call.resource, Failure::unexplained(other.to_string())),
-    }
-}
-
-/// Reverts a change of timestamps in `managedFields` alone. Returns whether nothing else changed.
-pub fn without_timestamp_only_change(live: &Value, object: Object) -> (Object, bool) {
-    let mut new = Value::Object(object);
-    let is_same = discard_timestamp_change(live, &mut new);
-    (into_object(new), is_same)
-}
-
-fn into_object(value: Value) -> Object {
-    match value {
-        Value::Object(object) => object,
-        // The writer only changes the fields of the object.
-        _ => Object::new(),
     }
 }

@@ -9,7 +9,8 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
+use seaworthy_fields::discard_timestamp_change;
+use seaworthy_store::{Change, CommitError, Expect, Record};
 use serde_json::Value;
 
 use crate::admission;
@@ -24,7 +25,7 @@ use crate::server::decode as decode_record;
 
 use super::{
     assign_identity, bump_generation, check_parents, keep_identity, object_key, part, set_namespace, track_write,
-    validate, without_timestamp_only_change,
+    validate,
 };
 
 /// How often a write without a precondition is retried on an object that others keep changing.
@@ -35,7 +36,7 @@ const MAX_NAME_ATTEMPTS: usize = 8;
 
 /// The state that a verb proposes for an object.
 pub struct Proposal {
-    pub object: Object,
+    pub object: Value,
     /// Whether `managedFields` are final already, as after an apply.
     pub has_managers: bool,
     /// Warnings for the client.
@@ -43,7 +44,7 @@ pub struct Proposal {
 }
 
 /// Checks that the object has the name of the path.
-pub fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
+pub fn check_name(call: &Call, object: &impl Metadata) -> Result<(), Failure> {
     if object.name().is_empty() {
         return Err(Failure::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -65,7 +66,7 @@ pub fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
 pub async fn change(
     call: &Call,
     options: &WriteOptions,
-    propose: impl FnMut(&Object) -> Result<Proposal, Failure>,
+    propose: impl FnMut(&Value) -> Result<Proposal, Failure>,
 ) -> Result<Answer, Failure> {
     change_and_present(call, options, propose, |outcome| {
         let now = call.server.clock().now();
@@ -89,7 +90,7 @@ pub enum Outcome<'r> {
 pub async fn change_and_present(
     call: &Call,
     options: &WriteOptions,
-    mut propose: impl FnMut(&Object) -> Result<Proposal, Failure>,
+    mut propose: impl FnMut(&Value) -> Result<Proposal, Failure>,
     show: impl Fn(Outcome<'_>) -> Result<Bytes, Failure>,
 ) -> Result<Answer, Failure> {
     let resource = &*call.resource;
@@ -97,17 +98,17 @@ pub async fn change_and_present(
     for attempt in 1.. {
         let found = call.server.store().get(&key);
         let found = found.ok_or_else(|| Failure::not_found(resource.group_resource(), &call.path.name))?;
-        let old = in_version(call, &found);
+        // A value, as field ownership and schemas need it: converting it there would copy it on every write.
+        let old = Value::Object(present::object(resource, &found.body()));
         let mut proposal = propose(&old)?;
         let is_unconditional =
             proposal.object.revision_text() == old.revision_text() || proposal.object.revision_text().is_empty();
-        let old = Value::Object(old);
         let (next, is_same, warnings) = next_state(call, options, &old, proposal.object, proposal.has_managers)?;
         proposal.warnings.extend(warnings);
         let is_same = resource.is_stored_already(&next, &found).unwrap_or(is_same);
         // The action of a subresource is reviewed where it is executed.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
-            proposal.warnings.extend(admission::review(call, &next, old.as_object())?);
+            proposal.warnings.extend(admission::review(call, &next, Some(object::fields(&old)))?);
         }
         let answer = |record: &Record| -> Result<Answer, Failure> {
             let body = show(Outcome::Stored(record))?;
@@ -123,8 +124,7 @@ pub async fn change_and_present(
             let warnings = proposal.warnings;
             return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
         }
-        let encoded = resource.encode(&next);
-        let body = Stored::new(encoded.bytes, encoded.revision_offset);
+        let body = resource.encode(&next);
         let expected = Expect::Revision(found.revision);
         let step = match is_released {
             true => Change::Delete { key: key.clone(), expected, body },
@@ -154,22 +154,16 @@ pub async fn change_and_present(
     Err(Failure::internal("too many concurrent changes to the object"))
 }
 
-/// The stored object in the version of the call.
-pub fn in_version(call: &Call, record: &Record) -> Object {
-    let served = present::in_version(&call.resource, &record.body());
-    serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
-}
-
 /// The state after a change, whether it equals the one before, and warnings for the client. `live` is the object
-/// before; it is passed as a value because converting it would copy it on every write.
+/// before.
 fn next_state(
     call: &Call,
     options: &WriteOptions,
     live: &Value,
-    mut object: Object,
+    object: Value,
     has_managers: bool,
 ) -> Result<(Object, bool, Vec<String>), Failure> {
-    let Value::Object(old) = live else { return Err(Failure::internal("the stored value is not an object")) };
+    let (old, mut object) = (object::fields(live), object::into_fields(object));
     let resource = &*call.resource;
     check_name(call, &object)?;
     set_namespace(call, &mut object)?;
@@ -192,21 +186,23 @@ fn next_state(
     admission::mutate(call, &mut object, Some(old))?;
     resource.prepare(&mut object, Some(old), part);
     bump_generation(resource, &mut object, old);
-    let (object, is_same) = without_timestamp_only_change(live, object);
     admission::admit(call, &object, Some(old))?;
-    let warnings = validate(resource, &object, Some(old), part)?;
-    Ok((object, is_same, warnings))
+    let mut object = Value::Object(object);
+    let is_same = discard_timestamp_change(live, &mut object);
+    let warnings = validate(resource, &object, Some(live), part)?;
+    Ok((object::into_fields(object), is_same, warnings))
 }
 
 /// Creates an object that has the form of its kind. `has_managers` says whether `managedFields` are final already, as
 /// after an apply.
 pub async fn create_object(
     call: &Call,
-    object: Object,
+    object: Value,
     options: &WriteOptions,
     has_managers: bool,
 ) -> Result<Answer, Failure> {
     let resource = &*call.resource;
+    let object = object::into_fields(object);
     let is_name_generated = object.name().is_empty() && !object.meta_text("generateName").is_empty();
     for attempt in 1.. {
         let mut object = object.clone();
@@ -225,7 +221,9 @@ pub async fn create_object(
         admission::mutate(call, &mut object, None)?;
         resource.prepare(&mut object, None, ObjectPart::Main);
         admission::admit(call, &object, None)?;
+        let object = Value::Object(object);
         let mut warnings = validate(resource, &object, None, ObjectPart::Main)?;
+        let object = object::into_fields(object);
         warnings.extend(admission::review(call, &object, None)?);
 
         let key = object_key(call, &name);
@@ -245,8 +243,7 @@ pub async fn create_object(
             let body = present::shaped(resource, object, call.accepted, &call.query, now)?;
             return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
         }
-        let encoded = resource.encode(&object);
-        let body = Stored::new(encoded.bytes, encoded.revision_offset);
+        let body = resource.encode(&object);
         match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
             Ok(record) => {
                 // The namespace or definition may have begun to terminate since the check, and its deletion may have
@@ -269,8 +266,7 @@ pub async fn create_object(
 
 /// Removes an object that was just created, unless another writer has changed it since.
 async fn undo(call: &Call, record: &Record) {
-    let encoded = object::encode(&decode_record(record));
-    let body = Stored::new(encoded.bytes, encoded.revision_offset);
+    let body = object::encode(&decode_record(record));
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     if let Err(error) = call.server.commit(change).await {
         tracing::warn!(key = %record.key, %error, "cannot delete an object that was created in a terminating namespace or definition");

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use seaworthy_values::quantity::{INVALID_QUANTITY, QuantityText, Unit};
+
 use super::{Native, overload_mismatch};
 use crate::error::EvalError;
 use crate::value::{Opaque, Outcome, Val};
@@ -32,30 +34,23 @@ const MAX: i128 = i64::MAX as i128;
 impl Quantity {
     /// Reads a quantity such as `1.5Gi`, `100m` or `1e3`.
     pub fn parse(text: &str) -> Result<Quantity, &'static str> {
-        const FORMAT: &str =
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
         if text.is_empty() {
-            return Err(FORMAT);
+            return Err(INVALID_QUANTITY);
         }
-        let (negative, rest) = match text.strip_prefix(['+', '-']) {
-            Some(rest) => (text.starts_with('-'), rest),
-            None => (false, text),
-        };
-        let digits_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (whole, rest) = rest.split_at(digits_end);
-        let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())),
-            None => ("", rest),
-        };
-        let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        // Upstream reads a number without digits as zero.
+        let QuantityText { is_negative, whole, fraction, unit } = QuantityText::split(text);
+        let exponent = unit.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
         let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
         if !exponent.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(FORMAT);
+            return Err(INVALID_QUANTITY);
         }
         let whole = whole.trim_start_matches('0');
         let whole = if whole.is_empty() { "0" } else { whole };
-        let (binary, exponent) = suffix_of(suffix).ok_or("unable to parse quantity's suffix")?;
-        let sign = if negative { -1 } else { 1 };
+        let (binary, exponent) = match Unit::parse(unit).ok_or("unable to parse quantity's suffix")? {
+            Unit::Binary(power) => (true, power as i32),
+            Unit::Decimal(power) | Unit::Exponent(power) => (false, power),
+        };
+        let sign = if is_negative { -1 } else { 1 };
         let digits = format!("{whole}{fraction}");
         let room = if !binary {
             18 - digits.len() as i32
@@ -147,29 +142,6 @@ impl Quantity {
     pub fn to_billionths(self) -> String {
         self.billionths().to_string()
     }
-}
-
-/// Whether the unit is binary, and its power of two or ten.
-fn suffix_of(suffix: &str) -> Option<(bool, i32)> {
-    Some(match suffix {
-        "" => (false, 0),
-        "n" => (false, -9),
-        "u" => (false, -6),
-        "m" => (false, -3),
-        "k" => (false, 3),
-        "M" => (false, 6),
-        "G" => (false, 9),
-        "T" => (false, 12),
-        "P" => (false, 15),
-        "E" => (false, 18),
-        "Ki" => (true, 10),
-        "Mi" => (true, 20),
-        "Gi" => (true, 30),
-        "Ti" => (true, 40),
-        "Pi" => (true, 50),
-        "Ei" => (true, 60),
-        other => (false, other.strip_prefix(['e', 'E'])?.parse().ok()?),
-    })
 }
 
 /// The amount in billionths, rounded up to the smallest unit; binary amounts are capped.

@@ -4,13 +4,15 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use seaworthy_values::duration;
+
 use super::{Native, overload_mismatch, within};
 use crate::collection::List;
 use crate::compare::{equal, item_key, order, scalar_key};
 use crate::decl::ListType;
 use crate::error::EvalError;
 use crate::number::{go_general, parse_double};
-use crate::time::{CalendarField, Timestamp, format_duration, parse_duration, parse_offset};
+use crate::time::{CalendarField, Timestamp, format_duration, parse_offset};
 use crate::value::{Opaque, Outcome, Str, Val};
 
 pub(super) fn find(function: &str) -> Option<Native> {
@@ -305,7 +307,7 @@ fn to_double<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 fn to_duration<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Duration(value)] => Ok(Val::Duration(*value)),
-        [value @ Val::String(text)] => match parse_duration(text) {
+        [value @ Val::String(text)] => match duration::parse(text) {
             Some(nanos) => Ok(Val::Duration(nanos)),
             None => no_conversion(value, "google.protobuf.Duration"),
         },

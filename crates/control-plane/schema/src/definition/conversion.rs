@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use seaworthy_values::names::{dns_1035_label, dns_subdomain};
 use serde_json::{Value, json};
 
 use super::Requirements;
 use super::props::Props;
 use super::spec::one_of;
 use crate::cause::Cause;
-use crate::names::{dns_1035_label, dns_subdomain};
 use crate::path::Path;
 
 /// Whether a definition's webhook, if it has one, understands a known version of the review.

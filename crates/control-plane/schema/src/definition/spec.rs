@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use seaworthy_values::names::{dns_1035_label, dns_subdomain};
 use serde_json::{Map, Value};
 
 use super::default_values::DefaultValues;
@@ -14,7 +15,6 @@ use super::{Requirements, conversion, structural};
 use crate::cause::{Cause, ShownValue};
 use crate::document::Document;
 use crate::embedded::kind_mistake;
-use crate::names::{dns_1035_label, dns_subdomain};
 use crate::path::Path;
 use crate::wording;
 

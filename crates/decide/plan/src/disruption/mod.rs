@@ -195,9 +195,7 @@ fn decide(
     let policies = policies.unwrap_or(&built_in);
     let mut causes = at_boot(old, new);
     let empty = Node::empty_config("3.5.0");
-    let tree = |spec: &MachineConfigSpec| spec.config.clone();
-    let (old, new) = (tree(old), tree(new));
-    let (old, new) = (old.as_ref().map(Node::from_json), new.as_ref().map(Node::from_json));
+    let (old, new) = (old.config.as_ref().map(Node::from_json), new.config.as_ref().map(Node::from_json));
     let changes = diff(old.as_ref().unwrap_or(&empty), new.as_ref().unwrap_or(&empty));
     causes.extend(of_config(&changes, policies, uses_known_effects));
     let actions = in_order(causes.iter().flat_map(|cause| &cause.actions));
@@ -207,7 +205,9 @@ fn decide(
 /// Differences that take effect at boot.
 fn at_boot(old: &MachineConfigSpec, new: &MachineConfigSpec) -> Vec<Cause> {
     // What is absent and what is empty mean the same.
-    let texts = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    fn texts(list: &Option<Vec<String>>) -> &[String] {
+        list.as_deref().unwrap_or_default()
+    }
     let kernel = |spec: &MachineConfigSpec| {
         spec.kernel_type.as_deref().and_then(|text| text.parse().ok()).unwrap_or(KernelType::Default)
     };

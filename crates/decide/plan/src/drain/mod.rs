@@ -14,12 +14,12 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, node as annotation};
 use seaworthy_api::vocabulary::seaworthy;
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
+use seaworthy_values::text::truncate;
 use serde_json::{Value, json};
 
 use self::eviction::{Blocker, Evictions, ObjectName};
 use crate::duration;
 use crate::fleet::NodeView;
-use crate::truncation::truncate;
 
 /// How long the API server has to answer.
 pub const EVICTION_TIMEOUT: SignedDuration = SignedDuration::from_secs(90);

@@ -6,6 +6,7 @@ use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::machineconfiguration::{PoolCondition, RenderReason};
 use seaworthy_api::words::Word as _;
 use seaworthy_render::Finding;
+use seaworthy_values::list;
 
 /// How many culprits are named one by one; a condition is read by people.
 const NAMED: usize = 10;
@@ -26,11 +27,11 @@ impl RenderFailure {
         let reason = errors.iter().map(|finding| reason_of(finding.code)).max_by_key(|reason| gravity(*reason));
         // The condition is on the pool that it is about.
         let reported = |finding: &&Finding| Finding { pool: None, ..(*finding).clone() }.to_string();
-        let mut reported: Vec<String> = errors.iter().take(NAMED).map(reported).collect();
+        let mut message = list::clauses(errors.iter().map(reported), NAMED);
         if errors.len() > NAMED {
-            reported.push(format!("and {} more: `seaworthy lint` names them all", errors.len() - NAMED));
+            message.push_str(": `seaworthy lint` names them all");
         }
-        RenderFailure { reason: reason.unwrap_or(RenderReason::InvalidMachineConfig), message: reported.join("; ") }
+        RenderFailure { reason: reason.unwrap_or(RenderReason::InvalidMachineConfig), message }
     }
 }
 

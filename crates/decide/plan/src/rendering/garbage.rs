@@ -13,6 +13,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, NOT_YET_SET, RENDERED_PREFIX};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
+use seaworthy_values::list::listed;
 
 use crate::fleet::{NodeView, PoolView};
 use crate::history::pin;
@@ -172,8 +173,7 @@ fn users(inputs: &Inputs<'_>, name: &str) -> String {
     let pools = inputs.pools.iter().filter(is_target).map(|pool| format!("pool {} targets it", pool.name));
     let uses = |node: &&NodeView<'_>| [node.current_config, node.desired_config].contains(&Some(name));
     let nodes: Vec<&str> = inputs.nodes.iter().filter(uses).map(|node| node.name).collect();
-    let more = if nodes.len() > NAMED { format!(" and {} more", nodes.len() - NAMED) } else { String::new() };
-    let named = format!("needed on {}{more}", nodes[..nodes.len().min(NAMED)].join(", "));
+    let named = format!("needed on {}", listed(&nodes, NAMED));
     let reported: Vec<String> = pools.chain((!nodes.is_empty()).then_some(named)).collect();
     if reported.is_empty() { "a pool may roll back to it".to_owned() } else { reported.join("; ") }
 }

@@ -106,11 +106,9 @@ fn published(
     match existing {
         None => {
             // It is about to be used, and must not be deleted before any controller has seen that.
-            let mut object = object.clone();
-            object.metadata.finalizers.get_or_insert_default().push(IN_USE.into());
-            changes.push(Change::create(&object));
+            changes.push(Change::create_with_finalizer(object, IN_USE.as_str()));
             if targeted(pool) == object.metadata.name.as_deref() {
-                announced.push(edit::recreated(&object));
+                announced.push(edit::recreated(object));
             } else {
                 announced.extend(generated(pool, rendered, build));
             }
@@ -118,10 +116,7 @@ fn published(
         Some(found) if found.spec != object.spec => {
             // Edited, although nodes rely on it: the name is the content.
             report.needs_config_managers = found.metadata.managed_fields.is_none();
-            let mut object = object.clone();
-            object.metadata.resource_version = found.metadata.resource_version.clone();
-            object.metadata.finalizers = found.metadata.finalizers.clone();
-            changes.push(Change::replace(&object));
+            changes.push(Change::replace_found(found, object));
             announced.extend(edit::reverted(found).or_else(|| Some(edit::reverted_by_unknown(found))));
         }
         // Its sources have changed without effect; without this it would look older than they are.

@@ -14,9 +14,8 @@ use crate::rendering::condition::RenderFailure;
 ///
 /// The reason, with every field that cannot change.
 pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), RenderFailure> {
-    let text = serde_json::to_value(&to.spec).unwrap_or_default();
-    let node = Node::from_json(&text);
-    let new = ConfigSide { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    let config = to.spec.config.as_ref().map(Node::from_json);
+    let new = ConfigSide { config: config.as_ref(), is_fips: to.spec.fips.unwrap_or_default() };
     check_reconcilable(current, name_of(&to.metadata), new, &[])
 }
 
@@ -33,9 +32,8 @@ pub fn check_reconcilable(
 ) -> Result<(), RenderFailure> {
     // Where the targeted one is gone there is nothing to compare with.
     let Some(current) = current.filter(|current| name_of(&current.metadata) != name) else { return Ok(()) };
-    let text = serde_json::to_value(&current.spec).unwrap_or_default();
-    let node = Node::from_json(&text);
-    let old = ConfigSide { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    let config = current.spec.config.as_ref().map(Node::from_json);
+    let old = ConfigSide { config: config.as_ref(), is_fips: current.spec.fips.unwrap_or_default() };
     match irreconcilable(old, new, &[], sources).as_slice() {
         [] => Ok(()),
         found => {

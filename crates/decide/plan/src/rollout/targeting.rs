@@ -14,6 +14,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{
 };
 use seaworthy_api::vocabulary::{Annotation, Label, seaworthy};
 use seaworthy_change::{Change, Event, ObjectRef};
+use seaworthy_values::list;
 use serde_json::{Map, Value, json};
 
 use crate::fleet::first_boot::MissingLabels;
@@ -101,9 +102,8 @@ pub fn orders_event(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<
         [] => return None,
         [node] => format!("Targeted node {node} to MachineConfig: {config}{image}"),
         nodes => {
-            let more = if nodes.len() > NAMED { ", …" } else { "" };
-            let named = nodes[..nodes.len().min(NAMED)].join(", ");
-            format!("Set target for {} nodes to MachineConfig: {config}{image} ({named}{more})", nodes.len())
+            let named = list::examples(nodes, NAMED);
+            format!("Set target for {} nodes to MachineConfig: {config}{image} ({named})", nodes.len())
         }
     };
     let related = Some(ObjectRef::named::<MachineConfig>(config));

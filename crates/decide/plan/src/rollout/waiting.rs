@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::vocabulary::machineconfiguration::WaitingReason;
 use seaworthy_api::vocabulary::machineconfiguration::node::CURRENT_CONFIG;
 use seaworthy_api::vocabulary::seaworthy::annotation::PAUSED;
+use seaworthy_values::list;
 
 use crate::duration;
 use crate::rollout::hold::Hold;
@@ -266,14 +267,5 @@ fn since(node: &Holder, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 /// Of many holders the first are named.
 fn holders(holders: &[Holder], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const NAMED: usize = 3;
-    for (nth, holder) in holders.iter().take(NAMED).enumerate() {
-        if nth > 0 {
-            f.write_str("; ")?;
-        }
-        write!(f, "{holder}")?;
-    }
-    match holders.len().checked_sub(NAMED) {
-        None | Some(0) => Ok(()),
-        Some(more) => write!(f, " and {more} more"),
-    }
+    f.write_str(&list::first_of(holders, NAMED, "; ", " and "))
 }

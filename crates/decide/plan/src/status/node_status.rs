@@ -22,12 +22,13 @@ use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason};
 use seaworthy_change::{Action, Change, ObjectRef};
+use seaworthy_values::names::is_dns_subdomain;
+use seaworthy_values::text::truncate;
 use serde_json::{Value, json};
 
-use crate::api_name::{is_image_name, is_object_name};
 use crate::fleet::{NodeView, Target};
+use crate::image_name::is_image_name;
 use crate::rollout::waiting::{Reason, UPDATING};
-use crate::truncation::truncate;
 
 use ConditionStatus::{False, True, Unknown as Underway};
 
@@ -148,7 +149,7 @@ impl<'a> Order<'a> {
 
     /// The name, if it is one: the API server would refuse any other text at every attempt.
     fn desired(&self) -> &'a str {
-        if is_object_name(self.config) { self.config } else { NOT_YET_SET }
+        if is_dns_subdomain(self.config) { self.config } else { NOT_YET_SET }
     }
 
     /// Whether this is what [`Order::desired`] gives. What an object has is a name, so mostly none has to be checked.
@@ -326,7 +327,7 @@ fn images<'a>(node: &NodeView<'a>) -> [Option<&'a str>; 2] {
 
 /// What a node runs, as far as it is the name of a MachineConfig.
 fn current<'a>(node: &NodeView<'a>) -> Option<&'a str> {
-    node.current_config.filter(|config| is_object_name(config))
+    node.current_config.filter(|config| is_dns_subdomain(config))
 }
 
 /// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.

@@ -15,11 +15,11 @@ use seaworthy_api::meta::{ConditionStatus, Selection};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
 use seaworthy_change::{Change, Event, ObjectRef};
+use seaworthy_values::text::truncate;
 
 use crate::fleet::{NodeView, PoolView, Target};
 use crate::rollout::budget::max_unavailable;
 use crate::status::remark::Remarks;
-use crate::truncation::truncate;
 
 /// The bundle whose certificates a pool reports the expiry of.
 const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";

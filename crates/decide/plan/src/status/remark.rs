@@ -3,12 +3,12 @@
 //! Nothing here has a time that passes or a count that changes with every node: it is part of a status, which is written when it
 //! changes.
 
-use std::borrow::Cow;
+use seaworthy_values::list;
+use seaworthy_values::text::truncate;
 
 use crate::fleet::membership::Membership;
 use crate::fleet::{NodeView, Target, UnreadyReason};
 use crate::rollout::waiting::{Reason, Waiting};
-use crate::truncation::truncate;
 
 /// How many nodes are named one by one.
 const NAMED: usize = 3;
@@ -87,10 +87,7 @@ pub fn conflict_message(node: &str, membership: &Membership<'_>) -> Option<Strin
 
 /// The first of many, and how many more there are.
 fn line(remarks: &[String]) -> String {
-    let more = remarks.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let named: Vec<Cow<'_, str>> = remarks.iter().take(NAMED).map(|one| truncate(one, MAX_REMARK_BYTES)).collect();
-    format!("{}{more}", named.join("; "))
+    list::clauses(remarks.iter().map(|one| truncate(one, MAX_REMARK_BYTES)), NAMED)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Errors of the daemon's access to the API and to the machine's first annotations.
 
 use seaworthy_host::HostError;
+use seaworthy_values::error::with_causes;
 
 /// An order could not be read or a report not written. It is retried.
 #[derive(Debug, thiserror::Error)]
@@ -27,22 +28,10 @@ impl DaemonError {
     }
 }
 
-/// An error with its causes, each once: the outermost error names neither the address nor the cause. The message of an API
-/// response is complete by itself.
+/// An error with its causes. The message of an API response is complete by itself.
 fn causes(error: &kube::Error) -> String {
-    if let kube::Error::Api(status) = error
-        && !status.message.is_empty()
-    {
-        return status.message.clone();
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        _ => with_causes(error),
     }
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        let text = next.to_string();
-        if !message.contains(&text) {
-            message = format!("{message}: {text}");
-        }
-        cause = next.source();
-    }
-    message
 }

@@ -303,7 +303,8 @@ impl<H: Host + 'static> Daemon<H> {
                 return Err(error);
             }
         };
-        let order = self.api.order(&node).await?;
+        let is_recorded = self.agent.lock().await.host().exists(paths::CURRENT_CONFIG).unwrap_or_default();
+        let order = self.api.order(&node, is_recorded).await?;
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
         self.api.reported().start_attempt();

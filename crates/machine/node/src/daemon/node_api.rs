@@ -125,14 +125,17 @@ impl NodeApi {
         self.write(Value::Object(new)).await.map_err(|error| DaemonError::api("write the first annotations", error))
     }
 
-    pub(crate) async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
+    /// The order of a node. The content of its current configuration is read only if the disk has no record of it.
+    pub(crate) async fn order(&mut self, node: &Node, is_recorded: bool) -> Result<Order, DaemonError> {
         let text = |key: Annotation| key.of(&node.metadata).filter(|text| !text.is_empty()).map(str::to_owned);
         let desired = match text(annotation::DESIRED_CONFIG) {
             Some(name) => Some(self.config(name, text(annotation::DESIRED_IMAGE)).await?),
             None => None,
         };
+        let image = text(annotation::CURRENT_IMAGE);
         let current = match text(annotation::CURRENT_CONFIG) {
-            Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
+            Some(name) if is_recorded => Some(Config { name, spec: None, image }),
+            Some(name) => Some(self.config(name, image).await?),
             None => None,
         };
         let settings: Result<Option<MachineConfiguration>, _> =
@@ -318,7 +321,7 @@ fn reported_state(node: &Node) -> Option<State> {
     annotation::STATE.of(&node.metadata).and_then(|state| state.parse().ok())
 }
 
-/// A reason, cut to the limit of the annotation.
+/// A reason, cut to the limit of the annotation: that limit counts characters, and readers of upstream's reasons know no ellipsis.
 fn shorten(reason: &str) -> String {
     reason.chars().take(annotation::REASON_LIMIT).collect()
 }

@@ -7,6 +7,7 @@ use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::{Kernel, checked};
 use seaworthy_ignition::body::BodyError;
 use seaworthy_ignition::{Node, body_of, dropin_path, parse, unit_path};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::decide::kernel_arguments;
@@ -22,7 +23,7 @@ pub const CORE: &str = "core";
 pub struct TargetState {
     /// The name of the configuration.
     pub name: String,
-    pub spec: MachineConfigSpec,
+    pub spec: Arc<MachineConfigSpec>,
     /// The image that was built for it; it takes precedence over the configuration's own.
     pub built_image: Option<String>,
     /// Files, units and drop-ins.
@@ -96,11 +97,32 @@ pub enum TargetError {
     Unreadable { path: String, why: String },
 }
 
+/// The name and the spec of a MachineConfig in a file on the disk.
+pub(crate) fn parse_config_file(
+    path: &str,
+    bytes: &[u8],
+) -> Result<(Option<String>, Arc<MachineConfigSpec>), TargetError> {
+    #[derive(Deserialize)]
+    struct ConfigFile {
+        #[serde(default)]
+        metadata: Metadata,
+        spec: MachineConfigSpec,
+    }
+    #[derive(Default, Deserialize)]
+    struct Metadata {
+        name: Option<String>,
+    }
+    let unreadable =
+        |error: serde_json::Error| TargetError::Unreadable { path: path.to_owned(), why: error.to_string() };
+    let file: ConfigFile = serde_json::from_slice(bytes).map_err(unreadable)?;
+    Ok((file.metadata.name, Arc::new(file.spec)))
+}
+
 impl TargetState {
-    pub fn parse(name: &str, spec: &MachineConfigSpec, built_image: Option<&str>) -> Result<Self, TargetError> {
+    pub fn parse(name: &str, spec: Arc<MachineConfigSpec>, built_image: Option<&str>) -> Result<Self, TargetError> {
         let mut target = TargetState {
             name: name.to_owned(),
-            spec: spec.clone(),
+            spec: Arc::clone(&spec),
             built_image: built_image.filter(|image| !image.is_empty()).map(str::to_owned),
             paths: BTreeMap::new(),
             links: BTreeMap::new(),

@@ -140,7 +140,7 @@ mod tests {
     fn only_what_differs_is_written() {
         let host = FakeHost::new("m");
         host.put(paths::KUBELET_CA, b"old", 0o644);
-        let target = TargetState::parse("x", &Default::default(), None).unwrap();
+        let target = TargetState::parse("x", Default::default(), None).unwrap();
         let wanted = all();
         assert_eq!(sync(&host, Some(&target), &wanted).unwrap().len(), 3);
         assert_eq!(host.text(paths::KUBELET_CA).as_deref(), Some("new"));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_file_that_has_grown_is_replaced_and_not_read() {
         let host = FakeHost::new("m");
-        let target = TargetState::parse("x", &Default::default(), None).unwrap();
+        let target = TargetState::parse("x", Default::default(), None).unwrap();
         sync(&host, Some(&target), &all()).unwrap();
         host.put(paths::KUBELET_CA, &vec![b'x'; 5 * 1024 * 1024], 0o644);
         let before = host.bytes_read();
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_secret_that_others_may_read_or_own_is_made_private_again() {
         let host = FakeHost::new("m");
-        let target = TargetState::parse("x", &Default::default(), None).unwrap();
+        let target = TargetState::parse("x", Default::default(), None).unwrap();
         sync(&host, Some(&target), &all()).unwrap();
         let right = host.entry(paths::PULL_SECRET).unwrap();
         for wrong in [
@@ -188,7 +188,7 @@ mod tests {
         let mut spec = spec();
         spec.image_registry_bundle_data.as_mut().unwrap()[0].file = "a/../../../x".to_owned();
         let host = FakeHost::new("m");
-        let target = TargetState::parse("x", &Default::default(), None).unwrap();
+        let target = TargetState::parse("x", Default::default(), None).unwrap();
         // Two dots are a colon, so there is nothing left that leads up.
         let wanted = Certificates { version: None, files: required_files(&spec) };
         sync(&host, Some(&target), &wanted).unwrap();

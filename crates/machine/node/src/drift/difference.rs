@@ -75,6 +75,7 @@ fn lines(host: &dyn Host, target: &TargetState, path: &str) -> Result<Option<Str
 mod tests {
     use std::fmt::Write as _;
 
+    use seaworthy_api::machineconfiguration::MachineConfigSpec;
     use seaworthy_host::{Attributes, FakeHost};
     use serde_json::json;
 
@@ -89,7 +90,7 @@ mod tests {
         let spec = json!({"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": [
             file("/etc/a", "one\ntwo\n"), file("/etc/binary", "x"), file("/etc/many", &many), file("/etc/mode", "m"),
         ]}}});
-        TargetState::parse("rendered", &serde_json::from_value(spec).unwrap(), None).unwrap()
+        TargetState::parse("rendered", serde_json::from_value::<MachineConfigSpec>(spec).unwrap().into(), None).unwrap()
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Current configuration: the one that the disk is in, and its determination on a machine without a record of it.
 
+use std::sync::Arc;
+
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::{BootChange, Host, HostError};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::first_boot;
 use super::pending_reboot::PendingReboot;
 use crate::decide::observed::observe;
 use crate::decide::steps::{Step, steps};
-use crate::decide::target::{TargetError, TargetState};
+use crate::decide::target::{TargetError, TargetState, parse_config_file};
 use crate::drift::validate;
 use crate::failure::Failure;
 use crate::order::Order;
@@ -52,7 +54,7 @@ pub(crate) fn determine(
             current.name
         )));
     };
-    let target = TargetState::parse(&current.name, spec, current.built_image())?;
+    let target = TargetState::parse(&current.name, Arc::clone(spec), current.built_image())?;
     let boot = host.boot()?;
     let is_new = host.exists(paths::INITIAL_ANNOTATIONS)?;
     let is_forced = host.exists(paths::FORCE)?;
@@ -98,7 +100,7 @@ pub(crate) fn determine(
 fn adopt(host: &dyn Host) -> Result<TargetState, Failure> {
     let config = json!({"ignition": {"version": "3.5.0"}});
     let spec = MachineConfigSpec { config: Some(config), ..MachineConfigSpec::default() };
-    let target = TargetState::parse(UNCONFIGURED, &spec, None)?;
+    let target = TargetState::parse(UNCONFIGURED, Arc::new(spec), None)?;
     store(host, &text(&target), None)?;
     Ok(target)
 }
@@ -116,16 +118,15 @@ fn missing_of_boot(host: &dyn Host, target: &TargetState) -> Result<Option<BootC
 /// The configuration that the disk has a record of.
 pub(crate) fn load(host: &dyn Host) -> Result<Option<TargetState>, Failure> {
     let Some(bytes) = host.read(paths::CURRENT_CONFIG)? else { return Ok(None) };
-    let unreadable = |why: String| {
-        Failure::degraded(TargetError::Unreadable { path: paths::CURRENT_CONFIG.to_owned(), why }.to_string())
-    };
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    let name = value["metadata"]["name"].as_str().ok_or_else(|| unreadable("it has no name".to_owned()))?;
-    let spec: MachineConfigSpec =
-        serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
+    let path = paths::CURRENT_CONFIG;
+    let no_name = || TargetError::Unreadable { path: path.to_owned(), why: "it has no name".to_owned() };
+    // Degraded, not unreconcilable: the record may become readable.
+    let (name, spec) = parse_config_file(path, &bytes)
+        .and_then(|(name, spec)| Ok((name.ok_or_else(no_name)?, spec)))
+        .map_err(|error| Failure::degraded(error.to_string()))?;
     let image = host.read(paths::CURRENT_IMAGE)?.unwrap_or_default();
     let image = String::from_utf8_lossy(&image).trim().to_owned();
-    Ok(Some(TargetState::parse(name, &spec, Some(&image))?))
+    Ok(Some(TargetState::parse(&name, spec, Some(&image))?))
 }
 
 pub(crate) fn store(host: &dyn Host, text: &[u8], image: Option<&str>) -> Result<(), HostError> {
@@ -143,7 +144,7 @@ pub(crate) fn text(target: &TargetState) -> Vec<u8> {
         "apiVersion": API_VERSION,
         "kind": "MachineConfig",
         "metadata": {"name": target.name},
-        "spec": target.spec,
+        "spec": *target.spec,
     });
     value.to_string().into_bytes()
 }

@@ -1,14 +1,14 @@
 //! First boot: what a new machine does before its kubelet starts. Ignition has written the files; this applies what Ignition
 //! cannot, such as kernel arguments and extensions.
 
-use seaworthy_api::machineconfiguration::MachineConfigSpec;
+use std::sync::Arc;
+
 use seaworthy_host::{Attributes, Boot, BootChange, Host, HostError};
-use serde_json::Value;
 
 use crate::decide::kernel_arguments;
 use crate::decide::observed::observe;
 use crate::decide::steps::{Step, steps};
-use crate::decide::target::{TargetError, TargetState};
+use crate::decide::target::{TargetError, TargetState, parse_config_file};
 use crate::paths;
 
 /// The IDs of the boots that were made for it.
@@ -40,12 +40,8 @@ pub enum FirstBootError {
 /// it before the reboot, and a power cut between the two leaves a machine without its kernel arguments.
 pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
     let Some(bytes) = host.read(paths::ENCAPSULATED)? else { return Ok(FirstBoot::Complete) };
-    let unreadable = |why: String| TargetError::Unreadable { path: paths::ENCAPSULATED.to_owned(), why };
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    let spec: MachineConfigSpec =
-        serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
-    let name = value["metadata"]["name"].as_str().unwrap_or("the machine's first");
-    let target = TargetState::parse(name, &spec, None)?;
+    let (name, spec) = parse_config_file(paths::ENCAPSULATED, &bytes)?;
+    let target = TargetState::parse(name.as_deref().unwrap_or("the machine's first"), spec, None)?;
     let boot = host.boot()?;
     let old = as_booted(&target, &boot);
     let observed = observe(host, &old, &target)?;
@@ -87,10 +83,11 @@ pub(crate) fn boot_into(host: &dyn Host, change: &BootChange, boot_id: &str) -> 
 pub fn as_booted(target: &TargetState, boot: &Boot) -> TargetState {
     let mut booted = target.clone();
     booted.built_image = None;
-    booted.spec.os_image_url = boot.image.clone();
+    let spec = Arc::make_mut(&mut booted.spec);
+    spec.os_image_url = boot.image.clone();
     if target.image().is_empty() || boot.image.is_none() {
         // No image is wanted, or the machine does not boot from one: nothing differs.
-        booted.spec.os_image_url = Some(target.image().to_owned());
+        spec.os_image_url = Some(target.image().to_owned());
     }
     booted.arguments = kernel_arguments::present(&target.arguments, &boot.arguments);
     booted.kernel = boot.kernel;

@@ -171,7 +171,7 @@ impl Journal {
     }
 
     /// Keeps everything that the steps will change; when it returns, the journal is valid.
-    pub fn begin(&mut self, host: &dyn Host, steps: &[Step], next_config: &str) -> Result<(), HostError> {
+    pub fn begin(&mut self, host: &dyn Host, steps: &[Step], next_config: &[u8]) -> Result<(), HostError> {
         // Left by a power cut, of a journal that was not valid yet, or had ended.
         host.remove_directory(paths::JOURNAL)?;
         let mut paths: Vec<String> = steps.iter().flat_map(Step::paths).collect();
@@ -217,7 +217,7 @@ impl Journal {
                 self.sysctls.insert(file.clone(), sysctl::running_settings(host, bytes));
             }
         }
-        host.write(&next_config_path(), next_config.as_bytes(), PRIVATE)?;
+        host.write(&next_config_path(), next_config, PRIVATE)?;
         host.sync()?;
         self.save(host)
     }

@@ -64,8 +64,7 @@ impl<'a> UpdateInProgress<'a> {
         let mut journal = Journal::new(from, to, observed, &steps, &actions);
         journal.image = to.built_image.clone();
         journal.known_actions = known_actions(disruption);
-        let text = String::from_utf8_lossy(&current_config::text(to)).into_owned();
-        journal.begin(host, &steps, &text)?;
+        journal.begin(host, &steps, &current_config::text(to))?;
         if host.exists(paths::FORCE)? {
             host.remove(paths::FORCE)?;
         }

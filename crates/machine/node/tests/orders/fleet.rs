@@ -147,7 +147,7 @@ impl Fleet {
 pub fn machine(name: &str, rendered: &MachineConfig) -> FakeHost {
     let config = rendered.metadata.name.clone().unwrap();
     let host = FakeHost::new(name);
-    let target = TargetState::parse(&config, &rendered.spec, None).unwrap();
+    let target = TargetState::parse(&config, Arc::new(rendered.spec.clone()), None).unwrap();
     for (path, wanted) in &target.paths {
         if let TargetEntry::File { bytes, mode, .. } = wanted {
             host.put(path, bytes, *mode);

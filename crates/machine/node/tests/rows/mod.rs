@@ -39,7 +39,7 @@ use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 
 fn target(value: Value) -> TargetState {
-    TargetState::parse("rendered", &spec(value), None).unwrap()
+    TargetState::parse("rendered", Arc::new(spec(value)), None).unwrap()
 }
 
 /// What differs, and how much of a disruption that is.

@@ -38,7 +38,7 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
             Aspect::Owner
         }
     };
-    let target = TargetState::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
     let found = validate(&node.host, &target).unwrap();
     let found: Vec<_> = found.iter().filter(|finding| finding.subject == path).collect();
     assert_eq!((found.len(), found[0].aspect), (1, aspect), "{found:?}");
@@ -83,7 +83,7 @@ fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
 fn a_file_that_somebody_lets_grow_is_drift_and_is_not_read() {
     let small = config("small", &files(vec![file("/etc/small", "small")]));
     let node = Node::new(FakeHost::new("m"), &small);
-    let target = TargetState::parse("small", small.spec.as_ref().unwrap(), None).unwrap();
+    let target = TargetState::parse("small", small.spec.clone().unwrap(), None).unwrap();
     node.host.put("/etc/small", &vec![b'x'; 5 * 1024 * 1024], 0o644);
     let before = node.host.bytes_read();
     let findings = validate(&node.host, &target).unwrap();
@@ -101,7 +101,7 @@ fn d32_of_a_path_that_spec_2_has_twice_the_last_counts() {
     two.config = Some(json!({"ignition": {"version": "2.2.0"}, "storage": {"files": [entry("first"), entry("last")]}}));
     let host = FakeHost::new("m");
     host.put("/etc/a", b"last", 0o644);
-    let target = TargetState::parse("two", &two, None).unwrap();
+    let target = TargetState::parse("two", Arc::new(two), None).unwrap();
     assert_eq!(validate(&host, &target).unwrap(), []);
     host.put("/etc/a", b"first", 0o644);
     assert_eq!(validate(&host, &target).unwrap().len(), 1);
@@ -112,7 +112,7 @@ fn units_are_validated_as_enabled_and_disabled() {
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
     node.host.disable(&["a.service"]).unwrap();
-    let target = TargetState::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
     let found = validate(&node.host, &target).unwrap();
     assert_eq!((found.len(), found[0].aspect), (1, Aspect::Enablement));
 }
@@ -121,7 +121,7 @@ fn units_are_validated_as_enabled_and_disabled() {
 fn the_same_configuration_gives_no_steps() {
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
-    let target = TargetState::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
     let observed = observe(&node.host, &target, &target).unwrap();
     assert_eq!(steps(&target, &target, &observed).unwrap(), Vec::<Step>::new());
 }
@@ -131,7 +131,7 @@ fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to
     use std::sync::atomic::{AtomicUsize, Ordering};
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
-    let target = TargetState::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
     let heard = Arc::new(AtomicUsize::new(0));
     let listener = || -> seaworthy_host::ChangeCallback {
         let heard = Arc::clone(&heard);

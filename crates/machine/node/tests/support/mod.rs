@@ -91,7 +91,7 @@ impl Node {
         let mut node = Node { host, agent, order: order(first, first), said: Vec::new(), drains: Vec::new(), boots: 0 };
         node.order.state = None;
         // What Ignition writes.
-        let target = seaworthy_node::TargetState::parse(&first.name, first.spec.as_ref().unwrap(), None).unwrap();
+        let target = seaworthy_node::TargetState::parse(&first.name, first.spec.clone().unwrap(), None).unwrap();
         for (path, wanted) in &target.paths {
             if let seaworthy_node::target::TargetEntry::File { bytes, mode, .. } = wanted {
                 node.host.put(path, bytes, *mode);

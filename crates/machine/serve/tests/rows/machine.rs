@@ -232,7 +232,7 @@ async fn machines_boot_from_the_endpoint_into_what_the_daemon_would_write() {
 /// Checks that what Ignition wrote is what the daemon expects, and what it would have written itself; `false` for what the
 /// daemon does not support, such as files that are appended to.
 fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
-    let Ok(target) = TargetState::parse(name, &object.spec, None) else { return false };
+    let Ok(target) = TargetState::parse(name, Arc::new(object.spec.clone()), None) else { return false };
     // Nor does it create accounts, or change their ids.
     let users = object.spec.config.as_ref().unwrap()["passwd"]["users"].as_array().cloned().unwrap_or_default();
     let is_its_own = |key: &String| ["name", "passwordHash", "sshAuthorizedKeys"].contains(&key.as_str());
@@ -252,7 +252,7 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     inhabit(folder.path());
     let ours = FolderHost::open(folder.path()).unwrap();
-    let nothing = TargetState::parse("nothing", &Default::default(), None).unwrap();
+    let nothing = TargetState::parse("nothing", Arc::default(), None).unwrap();
     for step in steps(&nothing, &target, &observe(&ours, &nothing, &target).unwrap()).unwrap() {
         if !matches!(step, Step::Boot(_)) {
             perform(&ours, &step).unwrap();

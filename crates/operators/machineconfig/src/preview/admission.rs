@@ -14,7 +14,8 @@ use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotatio
 use seaworthy_api::{machineconfiguration, operator};
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
-use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults, names};
+use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults};
+use seaworthy_values::names;
 use serde_json::Value;
 
 /// An objection of the API to a manifest.

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
-use seaworthy_api::meta::Selection;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, StatusCondition};
+use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER};
 use seaworthy_change::{Change, Event, ObjectRef};
 use seaworthy_fetch::Policy;
@@ -274,8 +274,7 @@ impl RenderController {
             self.metrics.image_override.remove(&label);
             return Ok(Requeue::on_change());
         };
-        let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
-        if selection.as_ref().is_some_and(Selection::is_empty) {
+        if pool.spec.machine_config_selector.as_ref().is_some_and(LabelSelector::is_empty) {
             let message = "the machineConfigSelector is empty and would select all MachineConfigs; nothing is rendered"
                 .to_owned();
             let reason = PoolEvent::SelectorMatchesAll.as_str();
@@ -317,17 +316,18 @@ enum Target {
 /// The fields of a pool that rendering reads or writes, to compare.
 fn pool_fields(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
     let pool = pool.as_ref()?;
-    let degraded = pool.status.as_ref().and_then(|status| status.conditions.clone()).map(|mut conditions| {
-        conditions.retain(|condition| condition.type_.as_deref() == Some("RenderDegraded"));
-        conditions
+    let conditions = pool.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let degraded = conditions.map(|conditions| {
+        let is_degraded = |condition: &&StatusCondition| condition.type_.as_deref() == Some("RenderDegraded");
+        conditions.iter().filter(is_degraded).collect::<Vec<_>>()
     });
     Some((
-        pool.metadata.labels.clone(),
-        pool.metadata.uid.clone(),
-        pin::name(pool).map(str::to_owned),
-        pool.spec.machine_config_selector.clone(),
-        pool.spec.configuration.clone(),
-        pool.spec.os_image_stream.clone(),
+        &pool.metadata.labels,
+        &pool.metadata.uid,
+        pin::name(pool),
+        &pool.spec.machine_config_selector,
+        &pool.spec.configuration,
+        &pool.spec.os_image_stream,
         degraded,
     ))
 }
@@ -336,7 +336,7 @@ fn pool_fields(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> 
 fn content(machine_config: &Option<Arc<MachineConfig>>) -> Option<impl PartialEq> {
     let found = machine_config.as_ref()?;
     let metadata = &found.metadata;
-    Some((found.spec.clone(), metadata.labels.clone(), metadata.annotations.clone(), metadata.owner_references.clone()))
+    Some((&found.spec, &metadata.labels, &metadata.annotations, &metadata.owner_references))
 }
 
 fn mark_sides(queue: &Queue<String>, delta: &Delta<MachineConfigPool>) {

@@ -6,8 +6,9 @@ use std::path::{Path as FilePath, PathBuf};
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_render::{MachineConfig, Prepared, render};
+use seaworthy_values::text::counted;
 
-use super::super::{contents, loading};
+use super::super::loading;
 use crate::cli::Diff;
 use crate::failure::Failure;
 use crate::manifest::{Inputs, ManifestSet, load};
@@ -29,7 +30,7 @@ pub struct RenderedPool {
 pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     let files: Vec<&PathBuf> = options.files.iter().chain(&options.sides).collect();
     let [old, new] = files[..] else {
-        let found = contents::counted(files.len(), "side");
+        let found = counted(files.len(), "side");
         let message = format!("expected two sides, got {found}: -f <OLD> -f <NEW>");
         return Err(Failure::invalid(message));
     };

@@ -8,6 +8,7 @@ use seaworthy_ignition::body::BodyError;
 use seaworthy_ignition::diff::{ChangeKind, Entry, FieldChange};
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Step;
+use seaworthy_values::text::abbreviate;
 
 use super::super::value::{HIDDEN, shown, shown_or_unset};
 use super::super::{contents, secret, ssh_key};
@@ -97,11 +98,8 @@ fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<
 
 /// Writes a change of the Ignition config. Of a whole pool contents are only counted.
 fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io::Result<()> {
-    let mut name = change.entry.to_string();
-    if let Some((at, _)) = name.char_indices().nth(MAX_NAME_CHARS) {
-        name.truncate(at);
-        name.push('…');
-    }
+    let name = change.entry.to_string();
+    let name = abbreviate(&name, MAX_NAME_CHARS);
     // The argument is listed, and the machine shall not have it.
     let unwanted = if change.list == "shouldNotExist" { " must not exist" } else { "" };
     let is_secret = secret::is_in(change);

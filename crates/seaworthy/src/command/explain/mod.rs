@@ -9,6 +9,7 @@ use std::io::Write as _;
 use seaworthy_render::provenance::{Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 use seaworthy_render::{Pool, render};
+use seaworthy_values::list::listed;
 
 use self::query::{MatchKind, entry_kind, find, suggestions};
 use super::{loading, secret, value};
@@ -89,10 +90,7 @@ fn no_pool_reason(set: &ManifestSet<'_>) -> String {
 fn subjects(entries: &[&Entry<'_>]) -> String {
     let mut names: Vec<String> = entries.iter().map(|entry| entry.subject.to_string()).collect();
     names.dedup();
-    let more = names.len().saturating_sub(MAX_LISTED);
-    names.truncate(MAX_LISTED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
+    listed(names, MAX_LISTED)
 }
 
 /// Why a MachineConfig that is in the input is not part of the pool.

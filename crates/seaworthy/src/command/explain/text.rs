@@ -8,8 +8,9 @@ use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{data_url, gzip};
 use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
+use seaworthy_values::text::{abbreviate, counted};
 
-use super::super::contents::{self, MAX_UNPACKED_BYTES, counted};
+use super::super::contents::{self, MAX_UNPACKED_BYTES};
 use super::super::secret;
 use super::super::value::{HIDDEN, is_secret, shown, shown_or_unset};
 use crate::failure::Failure;
@@ -69,10 +70,7 @@ fn short(entry: &Entry<'_>, bodies: &Bodies<'_>) -> String {
             text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).map(str::to_owned).unwrap_or(text)
         }
     };
-    match text.char_indices().nth(MAX_CELL_CHARS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    abbreviate(&text, MAX_CELL_CHARS).into_owned()
 }
 
 /// Every value in full. `lacks_images` is whether the input has nothing that sets the images of pools that choose none.

@@ -9,7 +9,6 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_ignition::Severity;
-use seaworthy_machineconfig::cluster::Client;
 use seaworthy_machineconfig::cluster_state::ClusterState;
 use seaworthy_machineconfig::context::build;
 use seaworthy_machineconfig::pending::pending;
@@ -19,6 +18,8 @@ use seaworthy_plan::duration::short;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
 use seaworthy_plan::rendering::targeted;
+use seaworthy_runtime::cluster::Client;
+use seaworthy_values::text::counted;
 use serde_json::json;
 
 use super::super::outlook::{
@@ -235,7 +236,7 @@ pub fn write_status(
         0 => String::new(),
         count => format!(", {count} of them not ready"),
     };
-    writeln!(out, "[{bar}] {percent} %: {done} of {} updated{but}", super::super::contents::counted(all, "node"))?;
+    writeln!(out, "[{bar}] {percent} %: {done} of {} updated{but}", counted(all, "node"))?;
     if let Some(pinned) = &found.pinned {
         writeln!(out, "pinned to {pinned}; unpin with `seaworthy rollout undo {name} --release`")?;
     }
@@ -424,7 +425,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             (Some(list), _) if list.is_empty() => "no MachineConfig".to_owned(),
             (Some(list), _) => signed(list),
             (None, Some(sources)) => {
-                let of = super::super::contents::counted(sources.len(), "MachineConfig");
+                let of = counted(sources.len(), "MachineConfig");
                 if nth == 0 { format!("first on record, from {of}") } else { format!("not recorded, from {of}") }
             }
             (None, None) => "not recorded".to_owned(),

@@ -14,6 +14,7 @@ use seaworthy_plan::rollout::budget::remark;
 use seaworthy_plan::rollout::waiting::Waiting;
 use seaworthy_plan::rollout::{self, PoolSnapshot, Verdicts};
 use seaworthy_plan::status::pool_status;
+use seaworthy_values::text::counted;
 use serde_json::json;
 
 use super::loading;
@@ -124,7 +125,7 @@ fn print_text(pool: PoolView<'_>, decision: &Verdicts<'_>, nodes: usize) -> Resu
         "pool {}, {target}: {} of {} updated, {} unavailable, {}",
         terminal::sanitized(pool.name),
         decision.updated.len(),
-        if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") },
+        counted(nodes, "node"),
         decision.unavailable.len(),
         match &decision.max_unavailable {
             Ok(max) => format!("budget {max}"),

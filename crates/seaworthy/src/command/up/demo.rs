@@ -18,9 +18,9 @@ use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::preview::{Admission, Outlook, outlook, preview_changes, unassigned_nodes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
+use seaworthy_values::text::counted;
 use serde_json::{Value, json};
 
-use super::super::contents::counted;
 use super::super::plan;
 use super::super::rollout::live::{failures, is_done, write_status};
 use super::local_cluster::LocalCluster;

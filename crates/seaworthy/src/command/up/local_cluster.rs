@@ -13,10 +13,10 @@ use seaworthy_controllers::{OperatorOptions, operators, process};
 use seaworthy_fetch::{HostPattern, Policy};
 use seaworthy_fleet::{Fleet, FleetOptions, FleetTimings};
 use seaworthy_listen::{BindError, Listener, addresses};
-use seaworthy_machineconfig::cluster::Client;
 use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::{objects, operator};
 use seaworthy_node::DaemonIntervals;
+use seaworthy_runtime::cluster::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use seaworthy_fleet::Fleet;
 use seaworthy_resident::disable_huge_pages;
+use seaworthy_values::text::counted;
 
 use super::apiserver::shutdown_signal;
-use super::contents::counted;
 use crate::cli::Up;
 use crate::failure::{EXIT_OK, Failure};
 use crate::idle_memory;

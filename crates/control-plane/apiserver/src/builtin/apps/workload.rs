@@ -1,6 +1,7 @@
 //! Common parts of workload kinds: pod template, selector, and table columns.
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::core::pod_defaults::fill_spec;

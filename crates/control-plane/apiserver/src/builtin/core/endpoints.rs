@@ -1,7 +1,8 @@
 //! Endpoints and EndpointSlice: the addresses behind a Service.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::rules::pod::{name_causes, one_of, port};

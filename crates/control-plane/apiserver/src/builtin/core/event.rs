@@ -2,7 +2,8 @@
 //! group names some fields differently.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::object::field_access::{FieldAccess, fill};

@@ -1,7 +1,8 @@
 //! Namespace: a scope for the names of other objects.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::object::field_access::FieldAccess;

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::builtin::core::pod_admission::taint_new_node;

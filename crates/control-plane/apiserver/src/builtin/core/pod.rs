@@ -1,7 +1,8 @@
 //! Pod: containers that run together on one node.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::builtin::core::pod_admission::admit_pod;

@@ -1,7 +1,8 @@
 //! Role, ClusterRole and their bindings.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::builtin::apps::workload::validate_selector;

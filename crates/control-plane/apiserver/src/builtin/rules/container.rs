@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::rules::pod::{name_causes, not_negative, one_of, port, port_name};

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::{Value, json};
 
 use crate::builtin::rules::container::{ContainerRole, PodContext, validate_container};

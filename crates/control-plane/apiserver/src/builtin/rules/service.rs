@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::rules::pod::{address, name_causes, one_of};

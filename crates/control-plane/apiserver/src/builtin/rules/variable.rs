@@ -1,6 +1,7 @@
 //! Validation of environment variables and their sources.
 
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::core::config_map::data_key;

@@ -1,7 +1,8 @@
 //! RuntimeClass: the container runtime of a pod.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
+use seaworthy_values::names;
 use serde_json::Value;
 
 use crate::builtin::rules::placement::validate_toleration;

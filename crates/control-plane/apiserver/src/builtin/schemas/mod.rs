@@ -3,8 +3,10 @@
 mod zeros;
 
 use std::collections::HashSet;
+use std::io::Read as _;
 use std::sync::OnceLock;
 
+use flate2::read::ZlibDecoder;
 use seaworthy_schema::{Document, NodeId, Schema};
 use serde_json::{Map, Value};
 
@@ -17,9 +19,23 @@ use self::zeros::{ALWAYS, KEPT, MICRO_TIME, OPTIONAL, ZEROS};
 struct Source {
     group: &'static str,
     version: &'static str,
-    text: &'static [u8],
+    /// The definitions as they were published, compressed by the build script.
+    packed: &'static [u8],
     document: OnceLock<Document>,
     marks: OnceLock<Marks>,
+}
+
+impl Source {
+    fn of(group: &str, version: &str) -> Option<&'static Source> {
+        SOURCES.iter().find(|source| source.group == group && source.version == version)
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        // The data is part of the program, and a test parses all of it.
+        let _ = ZlibDecoder::new(self.packed).read_to_end(&mut text);
+        text
+    }
 }
 
 /// Properties of fields that the schemas do not have.
@@ -104,7 +120,7 @@ macro_rules! source {
         Source {
             group: $group,
             version: $version,
-            text: include_bytes!(concat!("../../../data/", $file)),
+            packed: include_bytes!(concat!(env!("OUT_DIR"), "/", $file)),
             document: OnceLock::new(),
             marks: OnceLock::new(),
         }
@@ -150,7 +166,7 @@ fn is_zero(value: &Value) -> bool {
 /// Properties of a version's fields beyond their schemas.
 pub fn marks(group: &str, version: &str) -> Option<&'static Marks> {
     let document = document(group, version)?;
-    let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
+    let source = Source::of(group, version)?;
     Some(source.marks.get_or_init(|| Marks::of(document)))
 }
 
@@ -176,15 +192,15 @@ pub fn materialise_status(kind: &BuiltInKind, object: &mut Object) {
 }
 
 /// The definitions of one version of a group, as they were published.
-pub fn text(group: &str, version: &str) -> Option<&'static [u8]> {
-    SOURCES.iter().find(|source| source.group == group && source.version == version).map(|source| source.text)
+pub fn text(group: &str, version: &str) -> Option<Vec<u8>> {
+    Source::of(group, version).map(Source::text)
 }
 
 fn document(group: &str, version: &str) -> Option<&'static Document> {
-    let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
+    let source = Source::of(group, version)?;
     Some(source.document.get_or_init(|| {
-        // The data is part of the program, and a test parses all of it.
-        let mut schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
+        // As above.
+        let mut schemas: Map<String, Value> = serde_json::from_slice(&source.text()).unwrap_or_default();
         for (name, fields) in OPTIONAL {
             let required = schemas.get_mut(*name).and_then(|schema| schema.get_mut("required")?.as_array_mut());
             if let Some(required) = required {

@@ -7,6 +7,7 @@ pub use kube::Client;
 use kube::Config;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use seaworthy_values::error::with_causes;
 use tower::BoxError;
 use tower::util::MapErrLayer;
 
@@ -131,19 +132,10 @@ pub fn call_error(doing: &str, error: &kube::Error) -> ClusterError {
     })
 }
 
-/// An error with its causes, each once.
+/// An error with its causes.
 fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let text = next.to_string();
-        if !chain.contains(&text) {
-            chain = format!("{chain}: {text}");
-        }
-        cause = next.source();
-    }
     // Some errors put paths into two pairs of quotes.
-    chain.replace("'\"", "\"").replace("\"'", "\"")
+    with_causes(error).replace("'\"", "\"").replace("\"'", "\"")
 }
 
 #[cfg(test)]

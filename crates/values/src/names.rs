@@ -8,6 +8,9 @@ const DNS_1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED_NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
+/// The longest DNS subdomain, and so the longest name of most objects.
+pub const MAX_SUBDOMAIN_LENGTH: usize = 253;
+
 fn too_long(text: &str, limit: usize) -> Option<String> {
     (text.len() > limit).then(|| format!("must be no more than {limit} bytes"))
 }
@@ -29,6 +32,15 @@ fn is_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let inside = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
     end(bytes.first()) && end(bytes.last()) && bytes.iter().all(inside)
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+/// Whether this can be the name of most objects: [`dns_subdomain`] without the sentences.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= MAX_SUBDOMAIN_LENGTH && is_subdomain(text)
 }
 
 fn is_name_part(text: &str) -> bool {
@@ -53,8 +65,8 @@ pub fn dns_label(text: &str) -> Vec<String> {
 
 /// A DNS subdomain, as most object names are.
 pub fn dns_subdomain(text: &str) -> Vec<String> {
-    let mut broken: Vec<String> = too_long_name(text, 253).into_iter().collect();
-    if !text.split('.').all(is_label) {
+    let mut broken: Vec<String> = too_long_name(text, MAX_SUBDOMAIN_LENGTH).into_iter().collect();
+    if !is_subdomain(text) {
         let sentence = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                         and must start and end with an alphanumeric character";
         broken.push(shape(sentence, &["example.com"], DNS_SUBDOMAIN));
@@ -155,6 +167,16 @@ mod tests {
     #[case(path_segment, "Any thing", true)]
     fn names(#[case] rule: fn(&str) -> Vec<String>, #[case] text: &str, #[case] expected: bool) {
         assert_eq!(rule(text).is_empty(), expected, "{:?}", rule(text));
+    }
+
+    #[test]
+    fn object_names_are_recognized() {
+        for name in ["a", "rendered-worker-0a", "a.b-c.d", &"a".repeat(253)] {
+            assert!(is_dns_subdomain(name) && dns_subdomain(name).is_empty(), "{name}");
+        }
+        for name in ["", "A", "a_b", "-a", "a-", "a..b", ".a", "a b", "ä", &"a".repeat(254)] {
+            assert!(!is_dns_subdomain(name) && !dns_subdomain(name).is_empty(), "{name}");
+        }
     }
 
     #[test]

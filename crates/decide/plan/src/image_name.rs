@@ -1,17 +1,4 @@
-//! API names: checks for object and image names. A node annotation may hold any text; what is not a valid name must not be
-//! copied into an object.
-
-/// Whether this can be the name of an object: a DNS name of lower-case labels.
-pub(crate) fn is_object_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = label.as_bytes();
-        is_end(bytes.first())
-            && is_end(bytes.last())
-            && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
-}
+//! Image names: a check. A node annotation may hold any text; what is not a valid name must not be copied into an object.
 
 /// Whether this can be the image of a MachineConfigNode: `host[:port][/namespace]/name@sha256:` and 64 digits.
 pub(crate) fn is_image_name(text: &str) -> bool {
@@ -39,16 +26,6 @@ pub(crate) fn is_image_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn object_names_are_recognized() {
-        for name in ["a", "rendered-worker-0a", "a.b-c.d", &"a".repeat(253)] {
-            assert!(is_object_name(name), "{name}");
-        }
-        for name in ["", "A", "a_b", "-a", "a-", "a..b", ".a", "a b", "ä", &"a".repeat(254)] {
-            assert!(!is_object_name(name), "{name}");
-        }
-    }
 
     #[test]
     fn image_names_are_recognized() {
