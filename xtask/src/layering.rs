@@ -417,7 +417,10 @@ mod tests {
     #[test]
     fn map_has_every_crate() {
         let map = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).unwrap();
-        let missing: Vec<&str> = LAYERS.iter().map(|layer| layer.folder).filter(|it| !map.contains(it)).collect();
+        // The map is a tree: each line has the folder's own name.
+        let names = LAYERS.iter().filter_map(|layer| layer.folder.rsplit('/').next());
+        let words: BTreeSet<&str> = map.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
+        let missing: Vec<&str> = names.filter(|name| !words.contains(name)).collect();
         assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
     }
 
