@@ -1,5 +1,6 @@
 //! One change of one object.
 
+use kube::core::ObjectMeta;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -81,9 +82,11 @@ impl Change {
         K: Resource<DynamicType = ()> + Serialize,
         K::Scope: Scope,
     {
-        let mut finalizers = object.finalizers().to_vec();
-        finalizers.push(finalizer.to_owned());
-        let body = with_metadata(typed(object), "finalizers", json!(finalizers));
+        let mut body = typed(object);
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            let finalizers: Vec<&str> = object.finalizers().iter().map(String::as_str).chain([finalizer]).collect();
+            metadata.insert("finalizers".to_owned(), json!(finalizers));
+        }
         Change { object: ObjectRef::of(object).key(), action: Action::Create(body) }
     }
 
@@ -93,15 +96,14 @@ impl Change {
         K: Resource<DynamicType = ()> + Serialize,
         K::Scope: Scope,
     {
-        let metadata = found.meta();
+        let ObjectMeta { finalizers, resource_version, .. } = found.meta();
         let mut body = typed(object);
-        if let Some(finalizers) = &metadata.finalizers {
-            body = with_metadata(body, "finalizers", json!(finalizers));
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            let finalizers = finalizers.as_ref().map(|finalizers| ("finalizers".to_owned(), json!(finalizers)));
+            let revision = resource_version.as_ref().map(|revision| ("resourceVersion".to_owned(), json!(revision)));
+            metadata.extend(finalizers.into_iter().chain(revision));
         }
-        if let Some(revision) = &metadata.resource_version {
-            body = with_metadata(body, "resourceVersion", json!(revision));
-        }
-        let object = ObjectRef { resource_version: metadata.resource_version.clone(), ..ObjectRef::of(object) };
+        let object = ObjectRef { resource_version: resource_version.clone(), ..ObjectRef::of(object) };
         Change { object, action: Action::Replace(body) }
     }
 
@@ -185,14 +187,6 @@ fn typed<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
     if let Value::Object(body) = &mut body {
         body.insert("apiVersion".to_owned(), json!(K::api_version(&())));
         body.insert("kind".to_owned(), json!(K::kind(&())));
-    }
-    body
-}
-
-/// A body with this field in its metadata: an object would have to be copied whole for it.
-fn with_metadata(mut body: Value, field: &str, value: Value) -> Value {
-    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
-        metadata.insert(field.to_owned(), value);
     }
     body
 }
