@@ -19,7 +19,7 @@ mod subresource;
 mod verb;
 mod write;
 
-pub use access::{AccessPolicy, AccessRequest, Identity, PolicyRule, Role, RoleBinding, Subject};
+pub use access::{AccessPolicy, AccessRequest, Identity, MissingRules, PolicyRule, Role, RoleBinding, Subject};
 pub use authentication::{PeerCertificate, SigningKey, SigningKeyError, StaticTokens, TokenFileError};
 pub use clock::{ClockAndEntropy, FixedClock, SystemClock};
 pub use housekeeping::Housekeeping;

@@ -30,7 +30,7 @@ async fn send(server: &Server, method: Method, path: &str, kind: &str, body: Val
 const JSON: &str = "application/json";
 
 #[tokio::test]
-async fn config_map_lives_and_dies() {
+async fn config_map_is_created_and_deleted() {
     let server = server().await;
     let path = "/api/v1/namespaces/default/configmaps";
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});

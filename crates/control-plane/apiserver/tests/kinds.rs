@@ -215,7 +215,7 @@ async fn namespaces_that_everything_relies_on_stay() {
 }
 
 #[tokio::test]
-async fn zero_is_as_good_as_nothing_where_the_real_server_cannot_tell_them_apart() {
+async fn zero_is_absent_where_the_real_server_does_not_distinguish_them() {
     let server = server().await;
     let node = json!({"metadata": {"name": "n"}, "spec": {"unschedulable": false}});
     let made = make(&server, "/api/v1/nodes", node).await;

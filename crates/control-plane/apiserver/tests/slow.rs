@@ -115,12 +115,12 @@ async fn rest(stream: &mut TlsStream<TcpStream>) -> (String, io::Result<usize>) 
 #[case::half_a_method(&[], "P")]
 #[case::half_the_headers(&[], "GET /version HTTP/1.1\r\nhost: localhost\r\nuser-agent: sl")]
 #[tokio::test]
-async fn client_that_does_not_say_what_it_wants_is_cut(#[case] protocols: &[&[u8]], #[case] said: &str) {
+async fn client_that_sends_no_request_is_disconnected(#[case] protocols: &[&[u8]], #[case] sent: &str) {
     let socket = Socket::open().await;
     pause();
     let mut stream = socket.connect(protocols).await;
     let began = Instant::now();
-    stream.write_all(said.as_bytes()).await.unwrap();
+    stream.write_all(sent.as_bytes()).await.unwrap();
     let (answer, _) = rest(&mut stream).await;
     assert!(!answer.contains("200"), "{answer}");
     let waited = began.elapsed();

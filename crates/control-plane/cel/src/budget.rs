@@ -1,11 +1,11 @@
 //! Cost budgets of evaluations.
 
 /// The most one evaluation of one expression may cost.
-pub const PER_CALL_LIMIT: u64 = 1_000_000;
+pub const MAX_COST_PER_CALL: u64 = 1_000_000;
 /// The most all rules of one object may cost together.
-pub const PER_OBJECT_LIMIT: u64 = 10_000_000;
+pub const MAX_COST_PER_OBJECT: u64 = 10_000_000;
 /// The most the match conditions of one object may cost together.
-pub const MATCH_CONDITIONS_LIMIT: u64 = PER_OBJECT_LIMIT / 4;
+pub const MAX_MATCH_CONDITIONS_COST: u64 = MAX_COST_PER_OBJECT / 4;
 
 /// The remaining cost, and the limit of one evaluation.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Budget {
 impl Budget {
     /// The limits of the API server for the rules of one object.
     pub fn for_object() -> Self {
-        Budget::new(PER_CALL_LIMIT, PER_OBJECT_LIMIT)
+        Budget::new(MAX_COST_PER_CALL, MAX_COST_PER_OBJECT)
     }
 
     /// Other limits: for one evaluation, and for all that share this budget.

@@ -44,7 +44,7 @@ mod token;
 mod types;
 mod value;
 
-pub use budget::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, PER_OBJECT_LIMIT};
+pub use budget::{Budget, MAX_COST_PER_CALL, MAX_COST_PER_OBJECT, MAX_MATCH_CONDITIONS_COST};
 pub use collection::{Entries, Key, List, Map};
 pub use cost::estimate::{CostRange, MAX_DEFINITION_COST, MAX_RULE_COST, Sizes, cost_problem};
 pub use decl::{Decl, DeclKind, FieldDecl, ListType, MAX_REQUEST_BYTES, ObjectDecl};

@@ -2,7 +2,7 @@
 use std::sync::Mutex;
 
 use seaworthy_cel::{
-    Authorizer, Bindings, Budget, Decision, Decl, Env, MAX_RULE_COST, PER_CALL_LIMIT, Question, Sizes, Type, Val,
+    Authorizer, Bindings, Budget, Decision, Decl, Env, MAX_COST_PER_CALL, MAX_RULE_COST, Question, Sizes, Type, Val,
     cost_problem,
 };
 use serde_json::json;
@@ -36,7 +36,7 @@ fn one_evaluation_stops_at_its_limit_and_all_share_the_budget() {
     let error = program.evaluate(&Bindings::new(), &mut budget).unwrap_err();
     assert!(error.is_over_budget());
     assert_eq!(error.message(), "operation cancelled: actual cost limit exceeded");
-    assert!(budget.last() > PER_CALL_LIMIT && !budget.is_exhausted());
+    assert!(budget.last() > MAX_COST_PER_CALL && !budget.is_exhausted());
     for _ in 0..10 {
         program.evaluate(&Bindings::new(), &mut budget).unwrap_err();
     }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_the_scale_takes_the_field_from_all_others() {
+    fn writing_the_scale_takes_the_field_from_all_other_managers() {
         let own = managers(json!([
             entry("a", "", "g/v1", json!({"f:spec": {"f:replicas": {}, "f:x": {}}})),
             entry("b", "scale", "g/v2", json!({"f:spec": {"f:n": {}}})),

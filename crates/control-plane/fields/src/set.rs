@@ -69,7 +69,7 @@ impl Set {
         self.entries.iter().map(|entry| usize::from(entry.is_member) + entry.below.len()).sum()
     }
 
-    /// Adds the field at a path. Nobody owns an object as a whole, so an empty path adds nothing.
+    /// Adds the field at a path. No manager owns an object as a whole, so an empty path adds nothing.
     pub fn insert(&mut self, path: impl IntoIterator<Item = PathElement>) {
         let mut path = path.into_iter().peekable();
         let mut set = self;
@@ -345,7 +345,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nobody_owns_the_whole_object() {
+    fn no_manager_owns_the_whole_object() {
         let mut set = Set::default();
         set.insert([]);
         assert!(set.is_empty());

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn several_stand_in_brackets_and_none_twice() {
+    fn several_are_in_brackets_and_none_twice() {
         let one = Cause::required("a", "");
         assert_eq!(summary(std::slice::from_ref(&one)), "a: Required value");
         assert_eq!(summary(&[one.clone(), one.clone()]), "a: Required value");

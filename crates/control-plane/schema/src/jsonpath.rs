@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn path_that_does_not_fit_says_why() {
+    fn path_that_does_not_fit_gives_the_reason() {
         let path = JsonPath::parse(".list[5]").unwrap();
         assert_eq!(path.find(&json!({"list": [1]})).unwrap_err(), "array index out of bounds: index 5, length 1");
     }

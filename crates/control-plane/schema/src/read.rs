@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn definition_that_contains_itself_can_be_followed_forever() {
+    fn definition_that_contains_itself_can_be_followed_to_any_depth() {
         let document = definitions(json!({
             "Tree": {"type": "object", "properties": {"left": {"$ref": "#/components/schemas/Tree"}}}
         }));

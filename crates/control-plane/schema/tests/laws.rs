@@ -208,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn many_mistakes_behind_a_long_key_are_told_within_bounds() {
+fn many_mistakes_behind_a_long_key_are_reported_within_bounds() {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": {
         "type": "array", "items": {"type": "string"}}}}});
     let (document, root) = Document::of_custom_resource(&schema);

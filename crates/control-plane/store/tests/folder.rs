@@ -102,7 +102,7 @@ fn what_is_no_folder_is_named_as_such() {
 
 /// Proc is a folder that not even root can write to.
 #[test]
-fn a_folder_that_cannot_be_written_to_says_so() {
+fn a_folder_that_cannot_be_written_to_is_reported() {
     let error = open(Path::new("/proc/self/store")).unwrap_err();
     assert!(matches!(error, OpenError::Folder { act: "create it", .. }), "{error}");
     assert!(error.to_string().starts_with("data folder /proc/self/store: cannot create it: "), "{error}");
@@ -110,7 +110,7 @@ fn a_folder_that_cannot_be_written_to_says_so() {
 
 /// Where the system lets root make a file unchangeable, even root cannot write it; elsewhere permissions do.
 #[test]
-fn a_file_that_cannot_be_written_to_says_so_and_stays() {
+fn a_file_that_cannot_be_written_to_is_reported_and_stays() {
     let (folder, file) = filled();
     let before = fs::read(&file).unwrap();
     let is_fixed = Command::new("chattr").arg("+i").arg(&file).status().is_ok_and(|status| status.success());

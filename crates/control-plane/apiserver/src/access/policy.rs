@@ -10,6 +10,7 @@ use crate::object::{Metadata, Object};
 use crate::selector::LabelSelector;
 
 use super::identity::Identity;
+use super::missing_rules::MissingRules;
 use super::rule::PolicyRule;
 
 /// A request for access: a verb on a resource, or on a non-resource path.
@@ -247,12 +248,11 @@ impl AccessPolicy {
     }
 
     /// The parts of these rules that the user does not have and thus may not grant.
-    pub fn missing_rules(&self, identity: &Identity, namespace: &str, wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    pub fn missing_rules(&self, identity: &Identity, namespace: &str, wanted: &[PolicyRule]) -> MissingRules {
         if identity.is_master() {
-            return Vec::new();
+            return MissingRules::default();
         }
-        let held: Vec<PolicyRule> = self.rules_for(identity, namespace).cloned().collect();
-        PolicyRule::missing(&held, wanted)
+        MissingRules::between(self.rules_for(identity, namespace), wanted)
     }
 }
 
@@ -393,8 +393,7 @@ mod tests {
         assert!(policy().missing_rules(&mate(), "a", &same).is_empty());
         let more = rule(json!({"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}));
         let missing = policy().missing_rules(&mate(), "a", &more);
-        let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        assert_eq!(said, [r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}"#]);
+        assert_eq!(Vec::from_iter(missing.listed), [r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}"#]);
     }
 
     #[test]
@@ -403,8 +402,8 @@ mod tests {
             &json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}),
         );
         let any = PolicyRule::read(&json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}));
-        assert_eq!(PolicyRule::missing(std::slice::from_ref(&named), std::slice::from_ref(&any)).len(), 1);
-        assert!(PolicyRule::missing(&[any], &[named]).is_empty());
+        assert_eq!(MissingRules::between([&named], std::slice::from_ref(&any)).listed.len(), 1);
+        assert!(MissingRules::between([&any], std::slice::from_ref(&named)).is_empty());
     }
 
     #[test]

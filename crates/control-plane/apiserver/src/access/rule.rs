@@ -62,62 +62,11 @@ impl PolicyRule {
             }
     }
 
-    /// The rule split into pieces with one verb, one group, one resource and at most one name each.
-    fn pieces(&self) -> Vec<PolicyRule> {
-        let one = |text: &String| vec![text.clone()];
-        let mut pieces = Vec::new();
-        for verb in &self.verbs {
-            for path in &self.paths {
-                pieces.push(PolicyRule { verbs: one(verb), paths: one(path), ..PolicyRule::default() });
-            }
-            for group in &self.groups {
-                for resource in &self.resources {
-                    let piece = PolicyRule {
-                        verbs: one(verb),
-                        groups: one(group),
-                        resources: one(resource),
-                        ..PolicyRule::default()
-                    };
-                    match self.names.as_slice() {
-                        [] => pieces.push(piece),
-                        names => {
-                            pieces.extend(names.iter().map(|name| PolicyRule { names: one(name), ..piece.clone() }))
-                        }
-                    }
-                }
-            }
-        }
-        pieces
-    }
-
-    /// Whether everything that `piece`, which is in one piece, allows is allowed by this rule too.
-    fn covers_piece(&self, piece: &PolicyRule) -> bool {
-        let all = |own: &[String], wanted: &[String]| wanted.iter().all(|word| has(own, word));
-        if let [path] = piece.paths.as_slice() {
-            return all(&self.verbs, &piece.verbs)
-                && self.paths.iter().any(|own| own == path || path_matches(own, path));
-        }
-        let resource = |wanted: &String| {
-            self.resources.iter().any(|own| {
-                let below = wanted.split_once('/').map(|(_, below)| below);
-                own == "*" || own == wanted || below.is_some_and(|below| own.strip_prefix("*/") == Some(below))
-            })
-        };
-        all(&self.verbs, &piece.verbs)
-            && all(&self.groups, &piece.groups)
-            && piece.resources.iter().all(resource)
-            && (self.names.is_empty()
-                || (!piece.names.is_empty() && piece.names.iter().all(|n| self.names.contains(n))))
-    }
-
-    /// The pieces of `wanted` that `held` does not allow.
-    pub fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
-        let pieces = wanted.iter().flat_map(PolicyRule::pieces);
-        let mut missing: Vec<PolicyRule> =
-            pieces.filter(|piece| !held.iter().any(|rule| rule.covers_piece(piece))).collect();
-        missing.sort_by_key(ToString::to_string);
-        missing.dedup();
-        missing
+    /// The number of its combinations of one verb with one path, or with one group, one resource and at most one name.
+    pub fn combinations(&self) -> usize {
+        let on_resources =
+            self.groups.len().saturating_mul(self.resources.len()).saturating_mul(self.names.len().max(1));
+        self.verbs.len().saturating_mul(self.paths.len().saturating_add(on_resources))
     }
 }
 
@@ -131,12 +80,12 @@ impl fmt::Display for PolicyRule {
             ("NonResourceURLs", &self.paths),
             ("Verbs", &self.verbs),
         ];
-        let said: Vec<String> = parts
+        let fields: Vec<String> = parts
             .into_iter()
             .filter(|(_, list)| !list.is_empty())
             .map(|(name, list)| format!("{name}:{list:?}"))
             .collect();
-        write!(f, "{{{}}}", said.join(", "))
+        write!(f, "{{{}}}", fields.join(", "))
     }
 }
 

@@ -65,11 +65,14 @@ impl AdmissionPolicies {
         let others = others.filter(|other| other.api_version != own.api_version);
         let equivalents: Vec<&Resource> = std::iter::once(own).chain(others).collect();
         let mut verdict = Verdict::default();
+        // Not the registry of the request, which is from before its body was read: a slow client could keep a write from
+        // the parameters of a kind that was defined since, or have them read by a definition that was changed since.
+        let present = call.server.registry();
         let access = call.server.policy();
         let authorizer = RbacAuthorizer { access: &access, identity: &call.identity };
         for Bound { policy, bindings } in self.0.iter().filter(|bound| !bound.bindings.is_empty()) {
             let Some(matched) = policy.constraints.matched(write, &equivalents) else { continue };
-            let params = match param_resource(registry, policy) {
+            let params = match param_resource(&present, policy) {
                 Ok(params) => params,
                 Err(why) => {
                     let why = format!("failed to configure policy: {why}");

@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicy, compiled, and its violations for one write.
 
-use seaworthy_cel::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, Type, Val};
+use seaworthy_cel::{Budget, MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST, Type, Val};
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ impl AdmissionPolicy {
 
     /// Whether all match conditions hold. One that is false decides, even if others fail.
     fn is_concerned(&self, scene: &EvaluationInput<'_>) -> Result<bool, String> {
-        let budget = Budget::new(PER_CALL_LIMIT, MATCH_CONDITIONS_LIMIT);
+        let budget = Budget::new(MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST);
         let mut run = Evaluation::new(scene.bindings(), &[], budget);
         let mut failures = Vec::new();
         for condition in &self.conditions {

@@ -82,8 +82,8 @@ mod tests {
     fn data_of_a_secret_is_in_no_message(#[case] message: &str, #[case] kind: &str, #[case] is_kept: bool) {
         let object = object(kind);
         let violation = Violation { message: message.to_owned(), reason: Reason::default() };
-        let said = SecretRedactor::about([Some(&object), None]).apply(violation).message;
-        assert_eq!(said == message, is_kept, "{said}");
-        assert!(is_kept || !said.contains("hunter") && !said.contains("aHV"), "{said}");
+        let redacted = SecretRedactor::about([Some(&object), None]).apply(violation).message;
+        assert_eq!(redacted == message, is_kept, "{redacted}");
+        assert!(is_kept || !redacted.contains("hunter") && !redacted.contains("aHV"), "{redacted}");
     }
 }

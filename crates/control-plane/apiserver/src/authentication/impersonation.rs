@@ -34,8 +34,8 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, Failure> {
             Ok(None)
         }
         nameless => {
-            let said = spelled(&nameless);
-            Err(Failure::bad_request(format!("requested {said} without impersonating a user name")))
+            let requested = spelled(&nameless);
+            Err(Failure::bad_request(format!("requested {requested} without impersonating a user name")))
         }
     }
 }
@@ -228,10 +228,10 @@ mod tests {
     #[case(&[("impersonate-group", "crew")], "Groups:[]string{\"crew\"}, Extra:map[string][]string(nil)")]
     #[case(&[("impersonate-uid", "1")], "Groups:[]string(nil), Extra:map[string][]string(nil)")]
     #[case(&[("impersonate-extra-a", "b")], "Groups:[]string(nil), Extra:map[string][]string{\"a\":[]string{\"b\"}}")]
-    fn everything_but_a_user_makes_no_sense(#[case] pairs: &[(&'static str, &'static str)], #[case] said: &str) {
+    fn everything_but_a_user_makes_no_sense(#[case] pairs: &[(&'static str, &'static str)], #[case] shown: &str) {
         let failure = acting_as(pairs).unwrap_err();
         assert_eq!(failure.code, 400);
-        assert!(failure.message.contains(said), "{}", failure.message);
+        assert!(failure.message.contains(shown), "{}", failure.message);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::AuthenticatedToken;
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// How long tokens stay valid after the deletion time of their object, for its last requests.
-const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+const DELETION_GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 
 /// Longer tokens are refused unparsed.
 const MAX_LENGTH: usize = 8 * 1024;
@@ -169,7 +169,7 @@ impl Claims {
 fn is_valid(object: &Object, uid: &str, now: Timestamp) -> bool {
     let end = object.meta_text("deletionTimestamp");
     // A time that cannot be read is a time that has passed.
-    let is_over = || end.parse::<Timestamp>().map_or(true, |end| now.duration_since(end) >= LEEWAY);
+    let is_over = || end.parse::<Timestamp>().map_or(true, |end| now.duration_since(end) >= DELETION_GRACE_PERIOD);
     object.uid() == uid && (end.is_empty() || !is_over())
 }
 

@@ -13,6 +13,11 @@ pub mod schemas;
 
 use crate::resource::built_in_kind::BuiltInKind;
 
+/// Whether a plural name of a group belongs to a built-in kind, in any version.
+pub fn is_built_in(group: &str, plural: &str) -> bool {
+    KINDS.iter().any(|kind| kind.group == group && kind.plural == plural)
+}
+
 /// Every built-in kind. Where two kinds share their objects, the one that is stored comes first.
 pub static KINDS: &[&BuiltInKind] = &[
     &policy::admission_policy::VALIDATING_ADMISSION_POLICY,

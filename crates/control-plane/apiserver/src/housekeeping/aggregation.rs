@@ -1,5 +1,7 @@
 //! Aggregated cluster roles: a role with an aggregation rule has the rules of all roles that its selectors match.
 
+use std::collections::HashSet;
+
 use seaworthy_store::{Change, CommitError, Expect};
 use serde_json::Value;
 use tracing::warn;
@@ -54,13 +56,11 @@ fn aggregated(role: &Object, roles: &[Object]) -> Option<Value> {
     };
     let mut parts: Vec<&Object> = roles.iter().filter(is_part).collect();
     parts.sort_by_key(|part| part.name());
-    let mut rules: Vec<Value> = Vec::new();
-    for rule in parts.iter().flat_map(|part| part.list("rules")) {
-        if !rules.contains(rule) {
-            rules.push(rule.clone());
-        }
-    }
-    Some(rules.into())
+    // A rule that several parts have is collected once. Rules are compared as they are written, never by what they
+    // allow: a short one can have more combinations of verbs, groups and resources than there is memory.
+    let mut seen = HashSet::new();
+    let rules = parts.iter().flat_map(|part| part.list("rules")).filter(|rule| seen.insert(*rule));
+    Some(rules.cloned().collect::<Vec<_>>().into())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::builtin::custom_resource_definition::{FINALIZER, set_terminating};
+use crate::builtin::{self, KINDS};
 use crate::clock;
 use crate::object::field_access::FieldAccess;
 use crate::object::{self, Metadata, Object};
@@ -34,7 +35,12 @@ pub struct NameCheck {
     pub conflict: Option<(&'static str, String)>,
 }
 
-/// Checks the names of a definition against the accepted names of others in its group.
+/// Checks the names of a definition against those of the built-in kinds and the accepted names of other definitions in
+/// its group.
+///
+/// Differs: the real server compares with other definitions only, because there a built-in kind has a storage of its
+/// own and its paths are served before those of definitions. Here a definition's storage is named like that of the
+/// built-in kind, so the names of built-in kinds are taken.
 pub fn check_names<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>) -> NameCheck {
     let wanted = definition.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
     let mut accepted = definition
@@ -49,6 +55,12 @@ pub fn check_names<'o>(definition: &Object, others: impl IntoIterator<Item = &'o
         list.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     };
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    let group = definition.text("spec.group");
+    for built_in in KINDS.iter().filter(|kind| kind.group == group) {
+        resources.extend([built_in.plural, built_in.singular].map(str::to_owned));
+        resources.extend(built_in.short_names.iter().map(|name| (*name).to_owned()));
+        kinds.extend([built_in.kind.to_owned(), built_in.list_kind()]);
+    }
     for other in others {
         let names = other.get("status").and_then(|status| status.get("acceptedNames")).unwrap_or(&Value::Null);
         resources.extend([text(names, "plural"), text(names, "singular")]);
@@ -124,8 +136,10 @@ fn with_status<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Obj
         }
     };
     set_condition(&mut status, "NamesAccepted", names, now);
-    // An established definition stays established, even if another one takes its names later.
-    if !was_established {
+    // An established definition stays established, even if another one takes its names later. One in the place of a
+    // built-in kind is not served, whatever its status was so far.
+    let is_served = !builtin::is_built_in(definition.text("spec.group"), definition.text("spec.names.plural"));
+    if !was_established || !is_served {
         set_condition(&mut status, "Established", established, now);
     }
     let stored = stored_version(definition);
@@ -249,8 +263,7 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
         server.refresh_registry();
     }
     let storage = format!("{}/{}", definition.text("spec.group"), definition.text("spec.names.plural"));
-    delete_all(server, &storage, &definition).await?;
-    if server.store().count(&storage) > 0 {
+    if !delete_all(server, &storage, &definition).await? {
         return Ok(false);
     }
     let mut last = definition.clone();
@@ -265,12 +278,19 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
     server.store().commit(vec![change]).await.map(|_| true)
 }
 
-/// Deletes all objects of a definition. Those with finalizers are only marked.
-async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Result<(), CommitError> {
+/// Deletes all objects of a definition. Those with finalizers are only marked. Returns whether none is left.
+async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Result<bool, CommitError> {
     let registry = server.registry();
+    // The objects there are not those of the definition, which was never served: all ClusterRoles would be deleted with
+    // a definition that names itself like them.
+    if registry.is_built_in_storage(storage) {
+        return Ok(true);
+    }
     let served = registry.versions_in_storage(storage).iter().find(|resource| resource.is_stored_version()).cloned();
     // A version that is no longer served may still have objects.
-    let Some(resource) = served.or_else(|| custom::stored_resource(definition)) else { return Ok(()) };
+    let Some(resource) = served.or_else(|| custom::stored_resource(definition)) else {
+        return Ok(server.store().count(storage) == 0);
+    };
     for attempt in 1.. {
         let mut is_disturbed = false;
         for records in server.store().list(storage, None).records.chunks(BATCH_SIZE) {
@@ -290,11 +310,13 @@ async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Resu
             break;
         }
     }
-    Ok(())
+    Ok(server.store().count(storage) == 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn definition(plural: &str, kind: &str, short: &[&str]) -> Object {
@@ -332,6 +354,59 @@ mod tests {
         let check = check_names(&definition("gadgets", "Gadget", &["wd"]), &others);
         assert_eq!(check.conflict.map(|(reason, _)| reason), Some("ShortNamesConflict"));
         assert_eq!(check.accepted.get("shortNames"), None);
+    }
+
+    /// A definition in the group of the built-in roles.
+    fn sneak(names: Value) -> Object {
+        let mut all = json!({"plural": "sneaks", "singular": "sneak", "kind": "Sneak", "listKind": "SneakList"});
+        all.as_object_mut().unwrap().extend(names.as_object().unwrap().clone());
+        let mut sneak = definition("sneaks", "Sneak", &[]);
+        sneak["spec"]["group"] = "rbac.authorization.k8s.io".into();
+        sneak["spec"]["names"] = all;
+        sneak
+    }
+
+    #[rstest]
+    #[case(json!({"plural": "clusterroles"}), "PluralConflict", "\"clusterroles\" is already in use")]
+    #[case(json!({"singular": "clusterrole"}), "SingularConflict", "\"clusterrole\" is already in use")]
+    #[case(json!({"singular": "clusterroles"}), "SingularConflict", "\"clusterroles\" is already in use")]
+    #[case(json!({"shortNames": ["x", "roles"]}), "ShortNamesConflict", "\"roles\" is already in use")]
+    #[case(json!({"kind": "RoleBinding"}), "KindConflict", "\"RoleBinding\" is already in use")]
+    #[case(json!({"listKind": "RoleList"}), "ListKindConflict", "\"RoleList\" is already in use")]
+    fn names_of_built_in_kinds_of_the_group_are_taken(
+        #[case] names: Value,
+        #[case] reason: &'static str,
+        #[case] message: &str,
+    ) {
+        let next = accepted(&sneak(names));
+        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", reason)));
+        assert_eq!(condition(&next["status"], "Established"), Some(("False", "NotAccepted")));
+        assert_eq!(next["status"]["conditions"][0]["message"], message);
+    }
+
+    #[test]
+    fn short_name_of_a_built_in_kind_is_taken() {
+        let mut sneak = sneak(json!({"shortNames": ["crd"]}));
+        sneak["spec"]["group"] = "apiextensions.k8s.io".into();
+        assert_eq!(check_names(&sneak, []).conflict.map(|(reason, _)| reason), Some("ShortNamesConflict"));
+    }
+
+    #[test]
+    fn other_names_are_free_in_the_group_of_built_in_kinds() {
+        assert_eq!(check_names(&sneak(json!({})), []).conflict, None);
+    }
+
+    #[test]
+    fn names_of_built_in_kinds_of_other_groups_are_free() {
+        assert_eq!(check_names(&definition("clusterroles", "ClusterRole", &["crd"]), []).conflict, None);
+    }
+
+    #[test]
+    fn definition_in_the_place_of_a_built_in_kind_does_not_stay_established() {
+        let mut sneak = sneak(json!({"plural": "clusterroles"}));
+        let established = json!({"type": "Established", "status": "True", "reason": "InitialNamesAccepted"});
+        sneak.insert("status".to_owned(), json!({"conditions": [established]}));
+        assert_eq!(condition(&accepted(&sneak)["status"], "Established"), Some(("False", "NotAccepted")));
     }
 
     #[test]

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn report_that_says_nothing_new_is_none_and_time_moves_only_with_the_status() {
+    fn report_without_a_change_is_none_and_time_moves_only_with_the_status() {
         let mut object = namespace(true, &[FINALIZER]);
         let members = [member("core/secrets", "a", &[], true)];
         let first = report(&object, &members, &[], "t0").unwrap();

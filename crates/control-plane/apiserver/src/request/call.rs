@@ -16,8 +16,9 @@ use crate::server::Server;
 /// A request on a resource.
 pub struct Call {
     pub server: Server,
-    /// The registry at the time when the request was resolved. All later look-ups of the request use it, so that one
-    /// request never sees two registries.
+    /// The registry at the time when the request was resolved. All later look-ups for the resource of the request use
+    /// it, so that they agree with each other. What a body must not outlive, such as a terminating definition and the
+    /// parameters of admission policies, is looked up in the registry of the server.
     pub registry: Arc<Registry>,
     pub resource: Arc<Resource>,
     /// The subresource that the path names; none for the object itself.

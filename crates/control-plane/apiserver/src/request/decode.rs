@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn body_that_ends_too_early_says_so() {
+    fn body_that_ends_too_early_is_reported() {
         assert_eq!(read(b"{\"a\": ", Format::Json).unwrap_err(), "unexpected end of JSON input");
         assert_eq!(read(b"", Format::Json).unwrap_err(), "unexpected end of JSON input");
     }

@@ -100,8 +100,8 @@ impl StoredAs {
             pairs.find(|(from, _)| *from == key).map(|(_, to)| to.to_owned())
         };
         // Empty texts are dropped: they may be required in one of the two kinds and optional in the other.
-        let said = object.iter().filter(|(_, value)| **value != "");
-        let converted = said.map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
+        let filled = object.iter().filter(|(_, value)| **value != "");
+        let converted = filled.map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
         let mut converted: Object = converted.collect();
         converted.insert("apiVersion".to_owned(), api_version.into());
         converted
@@ -140,6 +140,11 @@ impl BuiltInKind {
         stored_as: None,
         review: None,
     };
+
+    /// The kind of its lists.
+    pub fn list_kind(&self) -> String {
+        format!("{}List", self.kind)
+    }
 }
 
 /// The part of an object that a write changes.

@@ -135,19 +135,19 @@ impl CustomKind {
         }
         let known: BTreeSet<&str> = old.into_iter().flat_map(Metadata::finalizers).collect();
         let new: BTreeSet<&str> = object.finalizers().filter(|name| !known.contains(name)).collect();
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         for name in new {
-            let mut say = |why: &str| said.push(format!("metadata.finalizers: {name:?}: {why}"));
-            names::qualified_name(name).iter().for_each(|why| say(why));
+            let mut warn = |why: &str| warnings.push(format!("metadata.finalizers: {name:?}: {why}"));
+            names::qualified_name(name).iter().for_each(|why| warn(why));
             if name.contains('/') || matches!(name, ORPHAN | FOREGROUND | "kubernetes") {
                 continue;
             }
             let path = if name.contains('.') { " including a path (/)" } else { "" };
-            say(&format!(
+            warn(&format!(
                 "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
             ));
         }
-        said
+        warnings
     }
 
     /// Drops changes that this write may not make.

@@ -86,7 +86,7 @@ impl Resource {
             plural: kind.plural.into(),
             singular: kind.singular.into(),
             kind: kind.kind.into(),
-            list_kind: format!("{}List", kind.kind).into(),
+            list_kind: kind.list_kind().into(),
             is_namespaced: kind.is_namespaced,
             short_names: kind.short_names.iter().map(|name| (*name).into()).collect(),
             categories: kind.categories.iter().map(|name| (*name).into()).collect(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::builtin::KINDS;
+use crate::builtin::{self, KINDS};
 use crate::discovery::openapi;
 use crate::object::Object;
 use crate::resource::version_set::VersionSet;
@@ -32,17 +32,30 @@ struct GroupVersionResource {
 }
 
 impl Registry {
-    /// The built-in kinds and these custom ones.
+    /// The built-in kinds and these custom ones, but for those that take the place of a built-in kind.
     pub fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Registry {
         let mut registry = Registry::default();
         let built_in = KINDS.iter().map(|kind| Arc::new(Resource::built_in(kind)));
+        // The built-in kinds come first, so that each custom one is compared with all of them.
         for resource in built_in.chain(custom) {
-            registry.add(resource);
+            if !registry.takes_built_in_place(&resource) {
+                registry.add(resource);
+            }
         }
         for versions in registry.groups.values_mut() {
             versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         }
         registry
+    }
+
+    /// Whether a custom resource would be served in place of a built-in kind, or on its objects.
+    ///
+    /// Its writes would skip the validation and the admission of the built-in kind, such as the check for privilege
+    /// escalation. New definitions of this form are never established, but a data folder of an older version of this
+    /// program may have one that is, and `status` can be written by clients.
+    fn takes_built_in_place(&self, resource: &Resource) -> bool {
+        resource.is_custom()
+            && (self.is_built_in_storage(&resource.storage) || builtin::is_built_in(&resource.group, &resource.plural))
     }
 
     fn add(&mut self, resource: Arc<Resource>) {
@@ -108,6 +121,11 @@ impl Registry {
         self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Whether the storage has the objects of a built-in kind.
+    pub fn is_built_in_storage(&self, storage: &str) -> bool {
+        self.versions_in_storage(storage).iter().any(|resource| !resource.is_custom())
+    }
+
     /// The selectable fields of a storage, in any version.
     pub fn selectable(&self, storage: &str) -> BTreeSet<&str> {
         self.versions_in_storage(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
@@ -159,7 +177,11 @@ pub fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>)
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
     use super::*;
+    use crate::resource::custom;
 
     #[test]
     fn versions_are_ordered_by_how_stable_and_how_new_they_are() {
@@ -178,5 +200,30 @@ mod tests {
         assert_eq!(&*registry.find("", "v1", "configmaps").unwrap().kind, "ConfigMap");
         assert_eq!(&*registry.of_kind("v1", "Secret").unwrap().plural, "secrets");
         assert!(registry.find("", "v2", "configmaps").is_none());
+    }
+
+    #[rstest]
+    #[case::version_of_a_built_in_kind("rbac.authorization.k8s.io", "clusterroles", "v1")]
+    #[case::other_version("rbac.authorization.k8s.io", "clusterroles", "v9")]
+    #[case::kind_that_is_stored_as_another("events.k8s.io", "events", "v9")]
+    #[case::storage_of_the_core_group("core", "secrets", "v1")]
+    fn custom_kind_takes_no_place_of_a_built_in_one(#[case] group: &str, #[case] plural: &str, #[case] version: &str) {
+        let registry = Registry::with(definition(group, plural, version));
+        assert!(registry.stored().all(|resource| !resource.is_custom()));
+        assert!(registry.find(group, version, plural).is_none_or(|resource| !resource.is_custom()));
+        assert!(registry.versions(group).unwrap_or_default().iter().all(|known| &**known == "v1"));
+    }
+
+    #[test]
+    fn custom_kind_with_a_name_of_its_own_is_served_in_a_built_in_group() {
+        let registry = Registry::with(definition("rbac.authorization.k8s.io", "grants", "v1"));
+        assert!(registry.find("rbac.authorization.k8s.io", "v1", "grants").unwrap().is_custom());
+    }
+
+    fn definition(group: &str, plural: &str, version: &str) -> Vec<Arc<Resource>> {
+        let versions = json!([{"name": version, "served": true, "storage": true}]);
+        let definition = json!({"spec": {"group": group, "names": {"plural": plural, "kind": "Sneak"},
+            "versions": versions}});
+        custom::resources(definition.as_object().unwrap(), 1, 1, None)
     }
 }

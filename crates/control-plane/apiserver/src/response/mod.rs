@@ -95,7 +95,7 @@ fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
 mod tests {
     use super::*;
 
-    fn said(warnings: &[String]) -> Vec<String> {
+    fn warning_headers(warnings: &[String]) -> Vec<String> {
         let mut headers = HeaderMap::new();
         add_warnings(&mut headers, warnings);
         headers.get_all(WARNING).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn warning_is_sent_once() {
         assert_eq!(
-            said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
+            warning_headers(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
             ["299 - \"a\"", "299 - \"b \\\"c\\\"\"",]
         );
     }
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn warnings_take_no_more_room_than_clients_have() {
         let long: Vec<String> = (0..100_000).map(|at| format!("{at} {}", "x".repeat(1000))).collect();
-        let said = said(&long);
-        assert_eq!(said.len(), 16);
-        assert!(said.iter().all(|warning| warning.len() == "299 - \"\"".len() + MAX_WARNING_LENGTH));
+        let headers = warning_headers(&long);
+        assert_eq!(headers.len(), 16);
+        assert!(headers.iter().all(|warning| warning.len() == "299 - \"\"".len() + MAX_WARNING_LENGTH));
     }
 }

@@ -25,7 +25,7 @@ const AUTHORITY_DAYS: i64 = 10 * 365;
 /// Lifetime of leaf certificates, which are renewed at each start of the server.
 const LEAF_DAYS: i64 = 365;
 /// Certificates are valid a little before they are created, because clocks differ.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// The next step for a damaged authority.
 const RECOVERY_HINT: &str = "restore the folder from a backup, or move ca.key and ca.crt away: the next start creates a new authority, \
@@ -210,7 +210,7 @@ fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
         // Month and day of a date are small and positive.
         rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
     };
-    params.not_before = date(now - CLOCK_SKEW);
+    params.not_before = date(now - MAX_CLOCK_SKEW);
     params.not_after = date(now + SignedDuration::from_hours(24 * (days + 1)));
 }
 

@@ -49,16 +49,22 @@ impl<'c> RecordFilter<'c> {
                 }));
             }
         }
-        Ok(RecordFilter::from_checked(call, options))
+        Ok(RecordFilter::from_checked(resource, &call.path.namespace, &call.path.name, options))
     }
 
-    /// The filter without checks, for each event of a watch: its fields were checked when it began.
-    pub fn from_checked(call: &'c Call, options: &'c ListOptions) -> RecordFilter<'c> {
-        let name = match call.path.name.as_str() {
+    /// The filter without checks, for each event of a watch: its fields were checked when it began. Namespace and name
+    /// are those of the path, empty for none.
+    pub fn from_checked(
+        resource: &'c Resource,
+        namespace: &'c str,
+        name: &'c str,
+        options: &'c ListOptions,
+    ) -> RecordFilter<'c> {
+        let name = match name {
             "" => options.fields.required("metadata.name"),
             name => Some(name),
         };
-        RecordFilter { resource: &call.resource, options, namespace: &call.path.namespace, name }
+        RecordFilter { resource, options, namespace, name }
     }
 
     /// Whether every object of the namespace matches.

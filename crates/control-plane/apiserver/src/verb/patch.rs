@@ -21,18 +21,18 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
     }
     let patch = decode::read(&call.body, Format::Json).map_err(|_| Failure::bad_request("invalid JSON patch"))?;
     let odd = oddities(kind, &patch);
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     let changed = write::change(call, &options, |old| {
         let patched = patched(call, kind, old, &patch.value)?;
         let patched = with_kind(call, kind, patched)?;
         let Conformed { object, unknown } = write::conform(&call.resource, patched).map_err(as_invalid_patch)?;
         let warnings =
             write::field_validation_warnings(&call.resource, &options, &unknown, &odd).map_err(as_invalid_patch)?;
-        said.clone_from(&warnings);
+        reported.clone_from(&warnings);
         Ok(Proposal { object, has_managers: false, warnings })
     })
     .await;
-    changed.map_err(|failure| failure.with_warnings(&said))
+    changed.map_err(|failure| failure.with_warnings(&reported))
 }
 
 /// Warnings about the patch itself: duplicate keys, and unknown keys of operations.
@@ -40,7 +40,7 @@ fn oddities(kind: PatchKind, patch: &decode::Decoded) -> Vec<String> {
     if kind != PatchKind::Json {
         return patch.duplicates.clone();
     }
-    let twice = patch.duplicates.iter().map(|said| format!("json patch {said}"));
+    let twice = patch.duplicates.iter().map(|duplicate| format!("json patch {duplicate}"));
     let operations = patch.value.as_array().map(Vec::as_slice).unwrap_or_default();
     let unknown = operations.iter().enumerate().flat_map(|(at, operation)| {
         let keys = operation.as_object().into_iter().flat_map(Object::keys);

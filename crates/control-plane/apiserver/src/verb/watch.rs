@@ -13,12 +13,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::request::Call;
-use crate::request::media::{Format, Shape};
+use crate::request::media::{Format, NegotiatedFormat, Shape};
 use crate::request::options::ListOptions;
+use crate::resource::Resource;
 use crate::response::Answer;
 use crate::response::Body;
 use crate::response::present::{self, IncludeObject, TableOptions};
 use crate::response::status::Failure;
+use crate::server::Server;
 
 use super::list::RecordFilter;
 
@@ -62,14 +64,16 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
         None => open(&call, position),
     };
 
-    let format = call.accepted.format;
+    let Call { server, resource, path, accepted, .. } = call;
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
-    let mut stream = EventStream { call, options, sender, include, has_columns: false };
+    let (namespace, name) = (path.namespace, path.name);
+    let mut stream =
+        EventStream { server, resource, namespace, name, accepted, options, sender, include, has_columns: false };
     tokio::spawn(async move {
         // Either way it ends, the answer ends: the sender is dropped with the task.
         let _ = stream.follow((begins_with_state && watch.is_ok()).then_some(initial), position, watch).await;
     });
-    Ok(Answer::ok(format, Body::stream(receiver)))
+    Ok(Answer::ok(accepted.format, Body::stream(receiver)))
 }
 
 /// Opens a watch at a position, if it is not compacted yet.
@@ -84,8 +88,16 @@ fn open(call: &Call, position: u64) -> Result<Watch, Failure> {
     })
 }
 
+/// Only what the stream uses of its call, which it outlives by far: the registry, the headers and the body of the call
+/// would stay in memory as long as its client listens.
 struct EventStream {
-    call: Call,
+    server: Server,
+    resource: Arc<Resource>,
+    /// Of the path, empty for all.
+    namespace: String,
+    /// Of the path, empty for all.
+    name: String,
+    accepted: NegotiatedFormat,
     options: ListOptions,
     sender: mpsc::Sender<Bytes>,
     include: IncludeObject,
@@ -120,7 +132,7 @@ impl EventStream {
         let end = Instant::now() + self.lifetime();
         let mut next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
         let mut reported = position;
-        let server = self.call.server.clone();
+        let server = self.server.clone();
         let mut ending = std::pin::pin!(server.ended());
         loop {
             let batch = tokio::select! {
@@ -158,13 +170,13 @@ impl EventStream {
     }
 
     fn wanted(&self) -> RecordFilter<'_> {
-        RecordFilter::from_checked(&self.call, &self.options)
+        RecordFilter::from_checked(&self.resource, &self.namespace, &self.name, &self.options)
     }
 
     fn lifetime(&self) -> Duration {
         let seconds = self.options.timeout_seconds.unwrap_or_else(|| {
             let mut bytes = [0; 8];
-            self.call.server.clock().entropy(&mut bytes);
+            self.server.clock().entropy(&mut bytes);
             MIN_LIFETIME_SECONDS + u64::from_be_bytes(bytes) % MIN_LIFETIME_SECONDS
         });
         Duration::from_secs(seconds)
@@ -184,7 +196,7 @@ impl EventStream {
             // It no longer matches: the client gets its previous state, at the revision of the change.
             (true, false) => match &event.previous {
                 Some(previous) => {
-                    let body = present::in_version(&self.call.resource, &previous.body());
+                    let body = present::in_version(&self.resource, &previous.body());
                     let body = present::at_revision(&body, event.record.revision);
                     self.encoded("DELETED", &body)
                 }
@@ -196,36 +208,36 @@ impl EventStream {
 
     /// A line for a record. The common form is encoded once for all watches.
     fn line(&mut self, kind: &'static str, record: &Arc<Record>, event: Option<&Event>) -> Bytes {
-        let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
+        let is_plain = self.accepted.shape == Shape::Whole && self.accepted.format == Format::Json;
         let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
         match event {
             Some(event) if is_plain && is_own_kind => {
                 let line = event.line(|event| plain_line(kind, &event.record.body()));
                 // The line contains the body, so it is not decompressed again.
                 let body = line.slice(LINE_START.len() + kind.len() + LINE_MIDDLE.len()..line.len() - LINE_END.len());
-                if self.call.resource.is_served_as_stored(&body) { line } else { self.encoded(kind, &body) }
+                if self.resource.is_served_as_stored(&body) { line } else { self.encoded(kind, &body) }
             }
             _ => self.encoded(kind, &record.body()),
         }
     }
 
     fn encoded(&mut self, kind: &str, body: &Bytes) -> Bytes {
-        if self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json {
-            return plain_line(kind, &present::in_version(&self.call.resource, body));
+        if self.accepted.shape == Shape::Whole && self.accepted.format == Format::Json {
+            return plain_line(kind, &present::in_version(&self.resource, body));
         }
-        let object = present::object(&self.call.resource, body);
-        let shaped = match self.call.accepted.shape {
+        let object = present::object(&self.resource, body);
+        let shaped = match self.accepted.shape {
             Shape::Whole => Value::Object(object),
-            Shape::Metadata | Shape::MetadataList => present::metadata_only(&object, self.call.accepted),
+            Shape::Metadata | Shape::MetadataList => present::metadata_only(&object, self.accepted),
             Shape::Table => {
                 let list = json!({"resourceVersion": crate::object::Metadata::revision_text(&object)});
                 let tabling = TableOptions {
                     include: self.include,
-                    accepted: self.call.accepted,
-                    now: self.call.server.clock().now(),
+                    accepted: self.accepted,
+                    now: self.server.clock().now(),
                     has_columns: !std::mem::replace(&mut self.has_columns, true),
                 };
-                present::table(&self.call.resource, &[object], list, tabling)
+                present::table(&self.resource, &[object], list, tabling)
             }
         };
         self.wrapped(kind, &shaped)
@@ -233,7 +245,7 @@ impl EventStream {
 
     fn wrapped(&self, kind: &str, object: &Value) -> Bytes {
         let event = json!({"type": kind, "object": object});
-        match self.call.accepted.format {
+        match self.accepted.format {
             Format::Json => format!("{event}\n").into(),
             Format::Yaml => {
                 let mut text = b"---\n".to_vec();
@@ -248,10 +260,10 @@ impl EventStream {
         if ends_initial_state {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let resource = &self.call.resource;
-        let object = match self.call.accepted.shape {
+        let resource = &self.resource;
+        let object = match self.accepted.shape {
             Shape::Metadata | Shape::MetadataList => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": self.call.accepted.meta_version(), "metadata": metadata})
+                json!({"kind": "PartialObjectMetadata", "apiVersion": self.accepted.meta_version(), "metadata": metadata})
             }
             _ => json!({"kind": *resource.kind, "apiVersion": *resource.api_version, "metadata": metadata}),
         };

@@ -60,14 +60,14 @@ pub fn field_validation_warnings_of(
     duplicates: &[String],
 ) -> Result<Vec<String>, Failure> {
     let unknown = unknown.iter().map(|path| seaworthy_schema::unknown_field(path));
-    let said: Vec<String> = duplicates.iter().cloned().chain(unknown).collect();
+    let warnings: Vec<String> = duplicates.iter().cloned().chain(unknown).collect();
     match options.validation {
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(said),
-        FieldValidation::Strict if said.is_empty() => Ok(said),
+        FieldValidation::Warn => Ok(warnings),
+        FieldValidation::Strict if warnings.is_empty() => Ok(warnings),
         FieldValidation::Strict => Err(Failure::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
-            said.join(", ")
+            warnings.join(", ")
         ))),
     }
 }

@@ -19,7 +19,7 @@ fn applied(metadata: Value) -> Value {
 }
 
 #[rstest]
-#[case::nothing_said(json!({"name": "a"}), 201)]
+#[case::without_preconditions(json!({"name": "a"}), 201)]
 #[case::of_a_revision(json!({"name": "a", "resourceVersion": "5"}), 201)]
 #[case::of_an_identity(json!({"name": "a", "uid": "x"}), 409)]
 #[tokio::test]

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use seaworthy_apiserver::Identity;
 use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
 
-use crate::housekeeping::cluster::{CallPoint, Cluster, boats};
+use crate::housekeeping::cluster::{CONFIG_MAPS, CallPoint, Cluster, boats, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";
@@ -141,4 +144,48 @@ async fn definition_that_did_not_change_is_not_read_again() {
     let short = json!({"spec": {"names": {"shortNames": ["bt"]}}});
     cluster.patch(&format!("{DEFINITIONS}/boats.example.com"), short).await;
     assert_eq!(served().short_names, ["bt".into()]);
+}
+
+#[tokio::test]
+async fn watch_does_not_keep_the_registry_that_it_began_with() {
+    let cluster = Cluster::start().await;
+    let before = Arc::downgrade(&cluster.server.registry());
+    let mut request = Request::get(format!("{CONFIG_MAPS}?watch=1")).body(Full::new(Bytes::new())).unwrap();
+    request.extensions_mut().insert(Identity::authenticated("admin", ["system:masters".to_owned()]));
+    let mut answer = cluster.server.answer(request).await;
+    assert_eq!(answer.status(), 200);
+    cluster.create(DEFINITIONS, boats()).await;
+    assert!(before.upgrade().is_none());
+    // The watch goes on.
+    cluster.create(CONFIG_MAPS, config_map("late", &[])).await;
+    let mut seen = String::new();
+    while !seen.contains("\"late\"") {
+        let frame = answer.body_mut().frame().await.unwrap().unwrap();
+        seen.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn parameters_of_a_kind_that_is_defined_during_a_write_are_known_to_its_policies() {
+    let cluster = Cluster::start().await;
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["configmaps"]}]);
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {"paramKind": {"apiVersion": "example.com/v1", "kind": "Boat"},
+            "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}]},
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"],
+            "paramRef": {"name": "x", "parameterNotFoundAction": "Allow"}},
+    });
+    cluster.create("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", policy).await;
+    cluster.create("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", binding).await;
+    let (code, refused) = cluster.send(Method::POST, CONFIG_MAPS, config_map("a", &[])).await;
+    assert!(code >= 400 && refused["message"].as_str().unwrap().contains("paramKind"), "{code} {refused}");
+    cluster.send_amid(CallPoint::Entropy, Method::POST, DEFINITIONS, boats());
+    cluster.create(CONFIG_MAPS, config_map("a", &[])).await;
 }

@@ -12,7 +12,7 @@ fn path(name: &str) -> String {
     format!("{CONFIG_MAPS}/{name}")
 }
 
-fn stranger(kind: &str, api_version: &str) -> Value {
+fn missing_owner(kind: &str, api_version: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": "nobody", "uid": "99999999-9999-4999-9999-999999999999"})
 }
 
@@ -22,7 +22,7 @@ async fn dependent_of_a_missing_owner_is_deleted_and_one_of_an_owner_with_anothe
     let real = cluster.create(CONFIG_MAPS, config_map("real", &[])).await;
     let mut other = owner(&real);
     other["uid"] = "88888888-8888-4888-8888-888888888888".into();
-    cluster.create(CONFIG_MAPS, config_map("lost", &[stranger("ConfigMap", "v1")])).await;
+    cluster.create(CONFIG_MAPS, config_map("lost", &[missing_owner("ConfigMap", "v1")])).await;
     cluster.create(CONFIG_MAPS, config_map("mistaken", &[other])).await;
     cluster.create(CONFIG_MAPS, config_map("kept", &[owner(&real)])).await;
     cluster.server.settle().await;
@@ -136,7 +136,7 @@ async fn custom_objects_own_others_even_when_their_kind_goes_with_them() {
 #[tokio::test]
 async fn owner_of_an_unknown_kind_is_believed_until_the_kind_is_there() {
     let cluster = Cluster::start().await;
-    cluster.create(CONFIG_MAPS, config_map("crew", &[stranger("Boat", "example.com/v1")])).await;
+    cluster.create(CONFIG_MAPS, config_map("crew", &[missing_owner("Boat", "example.com/v1")])).await;
     cluster.server.settle().await;
     assert!(cluster.get(&path("crew")).await.is_some());
     cluster.create(DEFINITIONS, boats()).await;
@@ -164,7 +164,7 @@ async fn owner_without_a_namespace_may_own_what_has_one_but_not_the_other_way_ro
     let namespace = |name: &str, owners: Vec<Value>| json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "ownerReferences": owners}});
     let room = cluster.create(namespaces, namespace("room", vec![])).await;
     cluster.create(CONFIG_MAPS, config_map("of-room", &[owner(&room)])).await;
-    cluster.create(namespaces, namespace("stuck", vec![stranger("ConfigMap", "v1")])).await;
+    cluster.create(namespaces, namespace("stuck", vec![missing_owner("ConfigMap", "v1")])).await;
     cluster.delete(&format!("{namespaces}/room"), None).await;
     cluster.server.settle().await;
     assert_eq!(cluster.get(&path("of-room")).await, None);

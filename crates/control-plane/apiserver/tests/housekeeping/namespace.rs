@@ -21,7 +21,7 @@ fn condition(namespace: &Value, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn namespace_goes_with_everything_in_it_and_says_what_it_waits_for() {
+async fn namespace_goes_with_everything_in_it_and_reports_what_it_waits_for() {
     let cluster = with_room().await;
     let mut held = config_map("held", &[]);
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -103,8 +103,8 @@ async fn namespace_without_which_nothing_works_stays(#[case] name: &str) {
     let (code, refused) = cluster.send(Method::DELETE, &format!("/api/v1/namespaces/{name}"), Value::Null).await;
     assert_eq!(code, 403);
     assert_eq!(refused["message"], format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
-    let nobody = json!([{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]);
-    cluster.patch(&format!("/api/v1/namespaces/{name}"), json!({"metadata": {"ownerReferences": nobody}})).await;
+    let missing = json!([{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]);
+    cluster.patch(&format!("/api/v1/namespaces/{name}"), json!({"metadata": {"ownerReferences": missing}})).await;
     cluster.server.settle().await;
     let kept = cluster.get(&format!("/api/v1/namespaces/{name}")).await.unwrap();
     assert_eq!((kept["metadata"].get("deletionTimestamp"), &kept["status"]["phase"]), (None, &json!("Active")));

@@ -90,7 +90,7 @@ mod tests {
     use super::Variables;
 
     #[test]
-    fn variables_keep_their_type_when_they_stand_alone() {
+    fn variables_keep_their_type_when_they_are_the_whole_value() {
         let mut variables = Variables::default();
         variables.set("n", json!(3));
         variables.set("ns", json!("a"));

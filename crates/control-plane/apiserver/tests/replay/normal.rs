@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn uids_are_numbered_wherever_they_stand_and_strangers_stay() {
+    fn known_uids_are_numbered_everywhere_and_others_stay() {
         let owner = json!({"metadata": {"uid": ONE, "ownerReferences": [{"uid": ONE}, {"uid": TWO}]}, "text": format!("uid {ONE}")});
         let expected = json!({
             "metadata": {"uid": "<uid1>", "ownerReferences": [{"uid": "<uid1>"}, {"uid": TWO}]},

@@ -136,7 +136,7 @@ async fn policy_holds_from_its_binding_on_and_until_it_goes() {
 #[case(json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
     "resourceNames": ["b"]}]), false)]
 #[tokio::test]
-async fn rules_say_which_writes_are_meant(#[case] rules: Value, #[case] meant: bool) {
+async fn rules_match_the_writes_that_they_describe(#[case] rules: Value, #[case] meant: bool) {
     let never = json!([{"expression": "false"}]);
     let cluster = cluster(json!({"validations": never, "matchConstraints": {"resourceRules": rules}}), json!({})).await;
     create(&cluster, "x").await.is(if meant { 422 } else { 201 });

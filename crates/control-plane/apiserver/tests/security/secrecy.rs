@@ -239,7 +239,7 @@ async fn secret_data_is_in_no_failed_answer_and_in_no_log_line() {
             }
         }
     }
-    assert!(wrong.is_empty(), "done, the server's fault, or told:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "done, the server's fault, or disclosed:\n{}", wrong.join("\n"));
     // Reading is the one way to it.
     assert!(cluster.get(ADMIN, &format!("{SECRETS}/one")).await.is(200).text.contains(&encoded()));
     assert_silent(&cluster.get(ANN, &format!("{SECRETS}/one")).await.is(403).text, "a forbidden read");

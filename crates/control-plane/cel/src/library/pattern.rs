@@ -9,7 +9,7 @@ use crate::value::{Outcome, Val};
 /// The largest compiled pattern, in bytes.
 ///
 /// Differs: upstream has no such bound, but patterns may come from data, and nothing is charged for compiling them.
-const SIZE_LIMIT: usize = 10 << 20;
+const MAX_PATTERN_BYTES: usize = 10 << 20;
 /// The highest repetition count RE2 accepts.
 const MAX_REPEAT: u64 = 1000;
 
@@ -62,7 +62,7 @@ pub(crate) fn find_all<'a>(args: &[Val<'a>], regex: &Regex) -> Outcome<'a> {
 /// Compiles a pattern, or says what is wrong with it.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = translate(pattern).map_err(|problem| format!("error parsing regexp: {problem}"))?;
-    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|_| {
+    RegexBuilder::new(&translated).size_limit(MAX_PATTERN_BYTES).build().map_err(|_| {
         // The engine's own words would name another syntax.
         format!("error parsing regexp: invalid pattern: `{pattern}`")
     })

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_cut_off_says_so() {
+    fn a_row_that_is_cut_off_is_reported() {
         let row =
             Row { revision: 7, kind: RowKind::Put, created_revision: 7, key: Key::new("r", "", "n"), body: "".into() };
         let bytes = encoded(&row);

@@ -55,8 +55,8 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: ObjectPart) {
     isolate_status_from_creation(object, old, part);
     let count = |object: &Object| {
         let annotations = object.metadata().map("annotations");
-        let said = annotations.and_then(|all| all.get(TEMPLATES)).and_then(Value::as_str);
-        said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+        let recorded = annotations.and_then(|all| all.get(TEMPLATES)).and_then(Value::as_str);
+        recorded.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
     };
     let number = match old {
         None => 1,

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn row_says_what_the_node_is_for_and_how_it_is() {
+    fn row_has_the_roles_and_the_status_of_the_node() {
         let mut node = node(json!({"unschedulable": true}));
         node.set_meta("labels", json!({"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/pilot": ""}));
         node.insert("status".to_owned(), json!({"conditions": [{"type": "Ready", "status": "True"}]}));

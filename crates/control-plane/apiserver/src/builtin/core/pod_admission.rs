@@ -92,19 +92,19 @@ fn set_priority(server: &Server, spec: &mut Object) -> Result<(), String> {
         spec.insert("priorityClassName".to_owned(), class.name().into());
     }
     let computed = class.as_ref().and_then(|class| class.number("value")).unwrap_or(0);
-    if let Some(said) = spec.number("priority").filter(|said| *said != computed) {
+    if let Some(requested) = spec.number("priority").filter(|requested| *requested != computed) {
         return Err(format!(
-            "the integer value of priority ({said}) must not be provided in pod spec; priority admission controller \
+            "the integer value of priority ({requested}) must not be provided in pod spec; priority admission controller \
              computed {computed} from the given PriorityClass name"
         ));
     }
     spec.insert("priority".to_owned(), computed.into());
     let policy = class.as_ref().map(|class| class.text("preemptionPolicy")).filter(|policy| !policy.is_empty());
     let policy = policy.unwrap_or("PreemptLowerPriority");
-    let said = spec.text("preemptionPolicy");
-    if !said.is_empty() && said != policy {
+    let requested = spec.text("preemptionPolicy");
+    if !requested.is_empty() && requested != policy {
         return Err(format!(
-            "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; priority admission \
+            "the string value of PreemptionPolicy ({requested}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"
         ));
     }

@@ -227,7 +227,7 @@ mod tests {
         &["spec.validations[0].expression", "spec.matchConstraints.resourceRules[0].resources",
             "spec.matchConstraints.resourceRules[0].operations[0]"]
     )]
-    fn policy_says_what_it_is_about(#[case] spec: Value, #[case] fields: &[&str]) {
+    fn policy_is_refused_with_the_fields_that_are_wrong(#[case] spec: Value, #[case] fields: &[&str]) {
         let mut object = object(spec);
         fill_policy(&mut object);
         let causes = validate_policy(&object, None, ObjectPart::Main);
@@ -240,7 +240,7 @@ mod tests {
     #[case(json!({}), &["spec.policyName", "spec.validationActions"])]
     #[case(json!({"policyName": "p", "validationActions": ["Deny", "Warn"]}), &["spec.validationActions"])]
     #[case(json!({"policyName": "p", "validationActions": ["Audit", "Audit"]}), &["spec.validationActions[1]"])]
-    fn binding_says_what_happens(#[case] spec: Value, #[case] fields: &[&str]) {
+    fn binding_is_refused_with_the_fields_that_are_wrong(#[case] spec: Value, #[case] fields: &[&str]) {
         let causes = validate_binding(&object(spec), None, ObjectPart::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);

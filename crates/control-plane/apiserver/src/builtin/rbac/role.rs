@@ -1,10 +1,11 @@
 //! Role, ClusterRole and their bindings.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, ShownValue};
 use seaworthy_values::names;
 use serde_json::{Value, json};
 
+use crate::access::PolicyRule;
 use crate::builtin::apps::workload::validate_selector;
 use crate::object::field_access::{FieldAccess, each_mut, fill, map_mut};
 use crate::object::{Metadata, Object};
@@ -27,6 +28,11 @@ const BINDING_COLUMNS: &[TableColumn] = &[
     TableColumn::wide("ServiceAccounts", "The service accounts that have it."),
 ];
 
+/// The number of combinations of one verb with one path, or with one group, one resource and at most one name, that the
+/// rules of an object may have. The largest roles of distributions have a few thousand. What the author of the role or
+/// of its binding holds is compared with all of them, which for this many takes less than a second.
+const MAX_COMBINATIONS: usize = 100_000;
+
 /// A role in a namespace.
 pub static ROLE: BuiltInKind = BuiltInKind {
     group: GROUP,
@@ -36,7 +42,7 @@ pub static ROLE: BuiltInKind = BuiltInKind {
     definition: "io.k8s.api.rbac.v1.Role",
     name_rule: names::path_segment,
     behaviour: BEHAVIOUR,
-    validate: |object, _, _| validate_rules(object, true),
+    validate: |object, old, _| validate_rules(object, old, true),
     columns: ROLE_COLUMNS,
     cells: role_cells,
     ..BuiltInKind::BASE
@@ -91,8 +97,8 @@ pub static CLUSTER_ROLE_BINDING: BuiltInKind = BuiltInKind {
     ..BuiltInKind::BASE
 };
 
-fn validate_cluster_role(object: &Object, _: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
-    let mut causes = validate_rules(object, false);
+fn validate_cluster_role(object: &Object, old: Option<&Object>, _: ObjectPart) -> Vec<Cause> {
+    let mut causes = validate_rules(object, old, false);
     if let Some(rule) = object.get("aggregationRule") {
         let field = "aggregationRule.clusterRoleSelectors";
         let selectors = rule.list("clusterRoleSelectors");
@@ -114,8 +120,31 @@ fn validate_cluster_role(object: &Object, _: Option<&Object>, _: ObjectPart) -> 
     causes
 }
 
-fn validate_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
-    let mut causes = Vec::new();
+/// The rules have more combinations than [`MAX_COMBINATIONS`], from the rule on that the cause names.
+///
+/// Differs: the real server accepts such rules, because its only limit is the size of the object; a few kilobytes of
+/// them take all of its memory when it compares them with the rules of their author. Rules that an object has already
+/// stay acceptable: an aggregated role may have collected them from several roles.
+pub fn excess_rules(object: &Object, old: Option<&Object>) -> Option<Cause> {
+    if old.is_some_and(|old| old.get("rules") == object.get("rules")) {
+        return None;
+    }
+    let mut sum: usize = 0;
+    for (at, rule) in object.list("rules").iter().enumerate() {
+        sum = sum.saturating_add(PolicyRule::read(rule).combinations());
+        if sum > MAX_COMBINATIONS {
+            let why = format!(
+                "the rules up to this one have {sum} combinations of verbs, API groups, resources and names, and at \
+                 most {MAX_COMBINATIONS} are accepted: use * for long lists, or several roles"
+            );
+            return Some(Cause::invalid(format!("rules[{at}]"), ShownValue::OMITTED, &why));
+        }
+    }
+    None
+}
+
+fn validate_rules(object: &Object, old: Option<&Object>, is_namespaced: bool) -> Vec<Cause> {
+    let mut causes = Vec::from_iter(excess_rules(object, old));
     for (at, rule) in object.list("rules").iter().enumerate() {
         let field = |key: &str| format!("rules[{at}].{key}");
         if rule.list("verbs").is_empty() {
@@ -251,7 +280,7 @@ mod tests {
     #[case(json!([{"verbs": ["get"]}]), &["rules[0].apiGroups", "rules[0].resources"])]
     #[case(json!([{"nonResourceURLs": ["/x"], "verbs": ["get"]}]), &["rules[0].nonResourceURLs"])]
     fn rules_of_a_role_are_complete_and_about_resources(#[case] rules: Value, #[case] fields: &[&str]) {
-        let causes = validate_rules(&object(json!({"rules": rules})), true);
+        let causes = validate_rules(&object(json!({"rules": rules})), None, true);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -273,6 +302,32 @@ mod tests {
         let causes = validate_binding(&binding, None, is_namespaced);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
+    }
+
+    /// A rule with as many combinations as these lists have together.
+    fn long(verbs: usize, groups: usize, resources: usize, names: usize) -> Value {
+        let words = |count: usize| (0..count).map(|number| format!("w{number}")).collect::<Vec<_>>();
+        json!({"verbs": words(verbs), "apiGroups": words(groups), "resources": words(resources),
+            "resourceNames": words(names)})
+    }
+
+    #[rstest]
+    #[case::as_many_as_possible(json!([long(100, 100, 10, 0)]), None)]
+    #[case::one_more(json!([long(1, 1, 1, 0), long(100, 100, 10, 1)]), Some("rules[1]"))]
+    #[case::names_count(json!([long(10, 10, 100, 11), long(1, 1, 1, 0)]), Some("rules[0]"))]
+    #[case::more_than_a_number_has(json!([long(9000, 9000, 9000, 9000), long(9000, 9000, 9000, 9000)]), Some("rules[0]"))]
+    fn rules_have_a_limited_number_of_combinations(#[case] rules: Value, #[case] field: Option<&str>) {
+        let causes = validate_rules(&object(json!({"rules": rules})), None, true);
+        let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(fields, Vec::from_iter(field));
+    }
+
+    #[test]
+    fn rules_that_an_object_has_already_stay_acceptable() {
+        let old = object(json!({"rules": [long(500, 500, 500, 0)]}));
+        let mut labelled = old.clone();
+        labelled.insert("metadata".to_owned(), json!({"labels": {"a": "b"}}));
+        assert_eq!(validate_rules(&labelled, Some(&old), true), []);
     }
 
     #[test]
