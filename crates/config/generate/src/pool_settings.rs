@@ -144,9 +144,9 @@ pub enum PoolOutcome {
 pub(crate) struct SettingsKind {
     pub(crate) kind: &'static str,
     pub(crate) scheme: NameScheme,
-    /// Said when no pool is selected; the object's name follows if it ends in a blank.
+    /// The message when no pool is selected; the object's name follows if it ends in a blank.
     pub(crate) no_pool: &'static str,
-    /// Said before what is wrong with a name.
+    /// The beginning of the message about an invalid name.
     pub(crate) no_name: &'static str,
 }
 

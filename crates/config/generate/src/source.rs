@@ -87,11 +87,11 @@ pub(crate) fn file(
 
 /// The first findings as one line.
 fn reported(findings: &[Finding]) -> String {
-    const SHOWN: usize = 3;
+    const MAX_SHOWN: usize = 3;
     let line = |finding: &Finding| {
         let places: Vec<String> = finding.places.iter().map(ToString::to_string).collect();
         if places.is_empty() { finding.message.clone() } else { format!("{}: {}", places.join(", "), finding.message) }
     };
     let errors: Vec<&Finding> = findings.iter().filter(|finding| finding.is_error()).collect();
-    list::clauses(errors.into_iter().map(line), SHOWN)
+    list::clauses(errors.into_iter().map(line), MAX_SHOWN)
 }

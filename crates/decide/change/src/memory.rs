@@ -46,8 +46,8 @@ where
 
     fn put(&mut self, object: Value) -> Result<(), serde_json::Error> {
         let object: K = serde_json::from_value(object)?;
-        let (namespace, name) = (&object.meta().namespace, &object.meta().name);
-        match self.iter_mut().find(|found| (&found.meta().namespace, &found.meta().name) == (namespace, name)) {
+        let key = ObjectRef::of(&object);
+        match self.iter_mut().find(|found| is_it(&***found, &key)) {
             Some(found) => *found = Arc::new(object),
             None => self.push(Arc::new(object)),
         }
@@ -59,9 +59,15 @@ where
     }
 }
 
-fn is_it<K: Resource>(found: &K, object: &ObjectRef) -> bool {
+/// Whether an object has this namespace and name. A manifest may name a namespace although its kind has none.
+fn is_it<K>(found: &K, object: &ObjectRef) -> bool
+where
+    K: Resource<DynamicType = ()>,
+    K::Scope: Scope,
+{
     let metadata = found.meta();
-    metadata.name.as_deref() == Some(&*object.name) && metadata.namespace == object.namespace
+    let is_namespace = !K::Scope::IS_NAMESPACED || metadata.namespace == object.namespace;
+    is_namespace && metadata.name.as_deref() == Some(&*object.name)
 }
 
 /// A change that cannot be performed in memory.
@@ -195,6 +201,35 @@ mod tests {
         let seen = ObjectRef::of(&*nodes[0]);
         perform_on(&mut nodes, vec![Change::delete(seen)]).unwrap();
         assert!(nodes.is_empty());
+    }
+
+    #[test]
+    fn namespace_of_a_cluster_scoped_manifest_is_ignored() {
+        let mut given = node("w1");
+        given.metadata.namespace = Some("default".to_owned());
+        let mut nodes = vec![Arc::new(given)];
+        let patch = json!({"metadata": {"labels": {"a": "2"}}});
+        let change = Change::patch(ObjectRef::of(&*nodes[0]), patch);
+        perform_on(&mut nodes, vec![change]).unwrap();
+        assert_eq!((nodes.len(), nodes[0].labels()["a"].as_str()), (1, "2"));
+        perform_on(&mut nodes, vec![Change::delete(ObjectRef::named::<Node>("w1"))]).unwrap();
+        assert!(nodes.is_empty());
+    }
+
+    #[test]
+    fn objects_of_a_name_in_two_namespaces_are_two() {
+        let map = |namespace: &str| -> ConfigMap {
+            serde_json::from_value(json!({"metadata": {"name": "x", "namespace": namespace}})).unwrap()
+        };
+        let mut maps: Vec<Arc<ConfigMap>> = Vec::new();
+        let decision = Decision::of([Stage::sequence(
+            Purpose::Write,
+            ["a", "b"].map(|namespace| Change::create(&map(namespace))),
+        )]);
+        perform(&decision, &mut [&mut maps], "2026-01-01T00:00:00Z").unwrap();
+        let removed = Decision::of([Stage::sequence(Purpose::Write, [Change::delete(ObjectRef::of(&map("a")))])]);
+        perform(&removed, &mut [&mut maps], "2026-01-01T00:00:00Z").unwrap();
+        assert_eq!(maps.iter().map(|map| map.namespace()).collect::<Vec<_>>(), [Some("b".to_owned())]);
     }
 
     #[test]

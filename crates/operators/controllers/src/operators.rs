@@ -1,6 +1,5 @@
-//! The list of operators: their definitions and manifests.
+//! The list of operators, and their manifests.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use seaworthy_deploy::{OperatorManifest, controllers_account};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::operator::MachineConfigOptions;
@@ -15,10 +14,6 @@ pub struct OperatorOptions {
 /// Every operator, one row each.
 pub fn all(options: OperatorOptions) -> Vec<Box<dyn Operator>> {
     vec![Box::new(MachineConfigOperator { options: options.machineconfig })]
-}
-
-pub fn definitions(operators: &[Box<dyn Operator>]) -> Vec<CustomResourceDefinition> {
-    operators.iter().flat_map(|operator| operator.definitions()).collect()
 }
 
 /// The definitions, rights and policies of every operator, for an installation in `namespace`.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use seaworthy_deploy::controllers_account;
 use seaworthy_listen::{bind, probes};
 use seaworthy_machineconfig::context::build;
 use seaworthy_runtime::cluster::{ClusterError, call_error};
@@ -67,7 +68,7 @@ impl ProcessOptions {
 /// A process that can start: its cluster is reachable, its address is bound.
 pub struct PreparedProcess {
     client: Client,
-    operators: Vec<(Box<dyn Operator>, EnabledControllers)>,
+    operators: Vec<(Arc<dyn Operator>, EnabledControllers)>,
     options: ProcessOptions,
     probes: Option<TcpListener>,
 }
@@ -92,15 +93,17 @@ pub async fn prepare(
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = api.list_metadata(&ListParams::default().limit(1)).await;
     found.map_err(|error| call_error("list CustomResourceDefinitions", &error))?;
-    let selected: Vec<(Box<dyn Operator>, EnabledControllers)> = operators
+    let selected: Vec<(Arc<dyn Operator>, EnabledControllers)> = operators
         .into_iter()
         .filter_map(|operator| {
             let enabled = options.selection.enabled_controllers(operator.name())?;
-            Some((operator, enabled))
+            Some((Arc::from(operator), enabled))
         })
         .collect();
     if options.installs_definitions {
-        let wanted: Vec<_> = selected.iter().flat_map(|(operator, _)| operator.definitions()).collect();
+        let account = controllers_account(&options.namespace);
+        let wanted: Vec<_> =
+            selected.iter().flat_map(|(operator, _)| operator.manifest(&account).definitions).collect();
         install::install(&client, &wanted, &options.namespace).await
     } else {
         install::namespace(&client, &options.namespace).await
@@ -175,15 +178,15 @@ pub async fn run(prepared: PreparedProcess, stop: impl Future<Output = ()>) -> R
 }
 
 /// Runs one supervisor for each operator, for as long as it is polled.
-pub async fn supervise_all(
-    operators: &[(Box<dyn Operator>, EnabledControllers)],
+async fn supervise_all(
+    operators: &[(Arc<dyn Operator>, EnabledControllers)],
     context: &OperatorContext,
     availability: &Availability,
 ) {
     let served = Definitions::default();
     let supervisors = operators
         .iter()
-        .map(|(operator, enabled)| operator::supervise(&**operator, enabled, context, &served, availability));
+        .map(|(operator, enabled)| operator::supervise(operator, enabled, context, &served, availability));
     tokio::join!(served.run(&context.client), join_all(supervisors));
 }
 

@@ -89,11 +89,6 @@ struct Condition {
 }
 
 impl CachedNode {
-    /// A node of which only the metadata are known.
-    pub fn of_metadata(metadata: ObjectMeta) -> CachedNode {
-        CachedNode { metadata, ..CachedNode::default() }
-    }
-
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! Caches: one for each kind, shared by all controllers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use seaworthy_api::machineconfiguration::{
@@ -26,6 +26,27 @@ pub struct Caches {
     pub machine_config_nodes: Arc<Cache<MachineConfigNode>>,
     /// Limits of drains.
     pub disruption_budgets: Arc<Cache<PodDisruptionBudget>>,
+}
+
+/// The caches, for their own listeners: a cache whose listener keeps it is never freed.
+#[derive(Clone)]
+pub struct WeakCaches {
+    pools: Weak<Cache<MachineConfigPool>>,
+    nodes: Weak<Cache<CachedNode>>,
+}
+
+impl WeakCaches {
+    pub fn pools(&self) -> Vec<Arc<MachineConfigPool>> {
+        self.pools.upgrade().map(|pools| pools.all()).unwrap_or_default()
+    }
+
+    pub fn has_pool(&self, name: &str) -> bool {
+        self.pools.upgrade().is_some_and(|pools| pools.named(name).is_some())
+    }
+
+    pub fn has_node(&self, name: &str) -> bool {
+        self.nodes.upgrade().is_some_and(|nodes| nodes.named(name).is_some())
+    }
 }
 
 impl Default for Caches {
@@ -56,6 +77,11 @@ impl Caches {
             Arc::clone(&self.machine_config_nodes) as _,
             Arc::clone(&self.disruption_budgets) as _,
         ])
+    }
+
+    /// For listeners of these caches.
+    pub fn downgrade(&self) -> WeakCaches {
+        WeakCaches { pools: Arc::downgrade(&self.pools), nodes: Arc::downgrade(&self.nodes) }
     }
 
     /// The MachineConfigs that are not rendered ones.

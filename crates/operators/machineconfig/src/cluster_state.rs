@@ -64,6 +64,7 @@ impl ClusterState {
 
     /// Performs a decision on these objects, as the applier would on the cluster. A change that cannot be performed is a bug,
     /// and returned as a problem.
+    #[must_use = "a change that was not performed is a problem to report"]
     pub fn perform<R>(&mut self, decision: &Decision<'_, R>, now: Timestamp) -> Option<PreviewProblem> {
         let tables: &mut [&mut dyn Table] = &mut [
             &mut self.pools,

@@ -8,6 +8,7 @@ use kube::Client;
 use seaworthy_runtime::{Applier, Leadership, Metrics, OperatorContext};
 
 use crate::caches::Caches;
+use crate::operator::NAMESPACE;
 use crate::render::pool_targets::PoolTargets;
 
 pub use seaworthy_runtime::Clock;
@@ -24,6 +25,8 @@ pub struct Context {
     pub clock: Clock,
     /// The build of this program: an annotation on what it generates.
     pub build: Arc<str>,
+    /// The namespace of what the operator stores for itself.
+    pub namespace: Arc<str>,
     pub targets: PoolTargets,
 }
 
@@ -37,6 +40,7 @@ impl Context {
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
             build: build().into(),
+            namespace: NAMESPACE.into(),
             targets: PoolTargets::default(),
         }
     }
@@ -50,6 +54,7 @@ impl Context {
             metrics: Arc::clone(&process.metrics),
             clock: Arc::clone(&process.clock),
             build: Arc::clone(&process.build),
+            namespace: Arc::clone(&process.namespace),
             targets: PoolTargets::default(),
         }
     }

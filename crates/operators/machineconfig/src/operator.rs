@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _, select_all};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Client;
+use kube::{Client, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{self, ContainerRuntimeConfig, KubeletConfig};
+use seaworthy_change::ResourceType;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
@@ -16,6 +17,7 @@ use seaworthy_runtime::{Controller, EnabledControllers, Operator, OperatorContex
 
 use crate::base::BaseController;
 use crate::base::deleted_pools::DeletedPools;
+use crate::caches::Caches;
 use crate::context::Context;
 use crate::garbage::GarbageController;
 use crate::metrics::PoolMetrics;
@@ -45,33 +47,18 @@ pub const GARBAGE: &str = "garbage";
 pub const NAMESPACE: &str = "seaworthy-system";
 
 /// Options of the operator.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MachineConfigOptions {
-    pub controllers: EnabledControllers,
     /// The hosts that remote content may come from.
     pub remote: Policy,
     pub templates: Arc<Templates>,
     /// How much history of rendered MachineConfigs is kept.
     pub limits: RetentionLimits,
-    pub namespace: String,
     /// The node that this process runs on, if it runs in the cluster.
     pub own_node: Option<String>,
 }
 
-impl Default for MachineConfigOptions {
-    fn default() -> Self {
-        MachineConfigOptions {
-            controllers: EnabledControllers::All,
-            remote: Policy::default(),
-            templates: Arc::default(),
-            limits: RetentionLimits::default(),
-            namespace: NAMESPACE.to_owned(),
-            own_node: None,
-        }
-    }
-}
-
-/// The operator. Controllers and namespace of its options are replaced by those of the process that runs it.
+/// The operator.
 #[derive(Clone, Default)]
 pub struct MachineConfigOperator {
     pub options: MachineConfigOptions,
@@ -82,16 +69,14 @@ impl Operator for MachineConfigOperator {
         "machineconfig"
     }
 
-    fn summary(&self) -> &'static str {
-        "renders MachineConfigs for pools and rolls them out to nodes"
-    }
-
     fn controller_names(&self) -> &'static [&'static str] {
         &[BASE, KUBELET, CONTAINER_RUNTIME, RENDER, ROLLOUT, GARBAGE]
     }
 
-    fn definitions(&self) -> Vec<CustomResourceDefinition> {
-        definitions()
+    fn required_definitions(&self) -> Vec<CustomResourceDefinition> {
+        let name = |resource: ResourceType| format!("{}.{}", resource.plural, resource.group);
+        let read: Vec<String> = Caches::default().set().resources().map(name).collect();
+        definitions().into_iter().filter(|definition| read.contains(&definition.name_any())).collect()
     }
 
     fn manifest(&self, account: &Account) -> OperatorManifest {
@@ -105,16 +90,14 @@ impl Operator for MachineConfigOperator {
 
     fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance {
         let context_of_run = Context::of(context);
-        let namespace = context.namespace.as_ref().to_owned();
-        let options = MachineConfigOptions { controllers: enabled.clone(), namespace, ..self.options.clone() };
         OperatorInstance {
             caches: context_of_run.caches.set(),
-            controllers: controllers(context_of_run, options).boxed(),
+            controllers: controllers(context_of_run, self.options.clone(), enabled.clone()).boxed(),
         }
     }
 }
 
-/// The definitions of the operator's kinds.
+/// The definitions of the operator's kinds. Some are read by commands and nodes only.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     machineconfiguration::definitions().into_iter().chain(seaworthy_api::operator::definitions()).collect()
 }
@@ -139,7 +122,7 @@ pub async fn run(context: Context, options: MachineConfigOptions) -> Controllers
     let caches = context.caches.set().run(&context.client);
     let controllers = async {
         leadership.acquired().await;
-        controllers(context, options).await
+        controllers(context, options, EnabledControllers::All).await
     };
     tokio::select! {
         () = caches => Ok(()),
@@ -157,15 +140,19 @@ impl Drop for ClearMetrics {
     }
 }
 
-async fn controllers(context: Context, options: MachineConfigOptions) -> ControllersResult {
+async fn controllers(
+    context: Context,
+    options: MachineConfigOptions,
+    enabled: EnabledControllers,
+) -> ControllersResult {
     let _metrics = ClearMetrics(context.metrics.set());
-    let snapshots = Arc::new(ClusterSnapshots::load(&context.client, &options.namespace).await?);
+    let snapshots = Arc::new(ClusterSnapshots::load(&context.client, &context.namespace).await?);
     let mut running = Vec::new();
-    let is_enabled = |name: &str| options.controllers.contains(name);
+    let is_enabled = |name: &str| enabled.contains(name);
     if is_enabled(BASE) {
         let (controller, queue) = ProtectionController::new(&context);
         running.push(work(&context, controller, queue));
-        let deleted_pools = DeletedPools::load(&context.client, &options.namespace).await?;
+        let deleted_pools = DeletedPools::load(&context.client, &context.namespace).await?;
         let (controller, queue) = BaseController::new(&context, options.templates, deleted_pools);
         running.push(work(&context, controller, queue));
     }
@@ -211,4 +198,59 @@ fn work<C: Controller + 'static>(
         worker::run(&controller, &queue, &context.leadership, &*context.metrics).await;
     }
     .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_testkit::Embedded;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn stopped_operator_leaves_no_cache_behind() {
+        let client = Embedded::start().await.client();
+        let context = Context::new(client.clone());
+        let caches = context.caches.clone();
+        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let deleted_pools = DeletedPools::load(&client, NAMESPACE).await.unwrap();
+        let drains = ActiveDrains::default();
+        let rollout = RolloutController::new(&context, drains.clone(), None);
+        let controllers = (
+            DrainController::new(&context, drains, Arc::clone(&rollout.1)),
+            rollout,
+            ProtectionController::new(&context),
+            BaseController::new(&context, Arc::default(), deleted_pools),
+            SettingsController::<KubeletConfig>::new(&context),
+            SettingsController::<ContainerRuntimeConfig>::new(&context),
+            RenderController::new(&context, snapshots, Policy::default()),
+            GarbageController::new(&context, RetentionLimits::default()),
+        );
+        drop((controllers, context));
+        assert_eq!(
+            [
+                Arc::strong_count(&caches.machine_configs),
+                Arc::strong_count(&caches.pools),
+                Arc::strong_count(&caches.kubelet_configs),
+                Arc::strong_count(&caches.container_runtime_configs),
+                Arc::strong_count(&caches.controller_configs),
+                Arc::strong_count(&caches.nodes),
+                Arc::strong_count(&caches.machine_config_nodes),
+                Arc::strong_count(&caches.disruption_budgets),
+            ],
+            [1; 8]
+        );
+    }
+
+    #[test]
+    fn operator_runs_without_the_definitions_that_no_controller_reads() {
+        let names = |definitions: Vec<CustomResourceDefinition>| -> Vec<String> {
+            definitions.iter().map(|definition| definition.name_any()).collect()
+        };
+        let required = names(MachineConfigOperator::default().required_definitions());
+        let others: Vec<String> = names(definitions()).into_iter().filter(|name| !required.contains(name)).collect();
+        let not_read =
+            ["pinnedimagesets.machineconfiguration.openshift.io", "machineconfigurations.operator.openshift.io"];
+        assert_eq!(others, not_read);
+        assert_eq!(required.len(), 6, "{required:?}");
+    }
 }

@@ -7,9 +7,8 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
+use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition;
-
-use seaworthy_plan::rendering::choice::{missing_input, selected};
 use seaworthy_plan::rendering::{is_rendered, targeted};
 
 use crate::cluster_state::ClusterState;
@@ -18,21 +17,32 @@ use crate::render::render_pool::digests;
 /// What is still to be rendered for a pool, as a message. `None` for a pool that is pinned, being deleted, or whose condition
 /// reports why it cannot be rendered. Contents are compared only where `build` rendered the target.
 pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) -> Option<String> {
-    if pool.metadata.deletion_timestamp.is_some() || pin::name(pool).is_some() || condition::reason(pool).is_some() {
+    if pin::name(pool).is_some() || condition::reason(pool).is_some() {
         return None;
     }
     let target = targeted(pool)?;
     let sources: Vec<Arc<MachineConfig>> =
         cluster.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
-    let inputs = selected(pool, &sources);
-    let controller_config = cluster.controller_config().map(|found| &**found);
-    let is_there = |name: &str| cluster.machine_config(name).is_some();
-    let (kubelet, runtime) = (&cluster.kubelet_configs, &cluster.container_runtime_configs);
-    let missing_input = missing_input(pool, &inputs, controller_config, kubelet, runtime, build, is_there);
-    // That the controllers are of another build than this program is not pending.
-    if let Some(missing_input) = missing_input.filter(|missing_input| !missing_input.is_from_other_build) {
-        return Some(missing_input.what);
-    }
+    let choice = choice::choose(&choice::Inputs {
+        pool,
+        pools: &cluster.pools,
+        sources: &sources,
+        find: &|name| cluster.machine_config(name).cloned(),
+        controller_config: cluster.controller_config().map(|found| &**found),
+        kubelet_configs: &cluster.kubelet_configs,
+        container_runtime_configs: &cluster.container_runtime_configs,
+        build,
+        is_cluster: true,
+        // That the controllers are of another build than this program is not pending.
+        accepts_other_builds: true,
+    });
+    let inputs = match choice {
+        Choice::Render(inputs) => inputs,
+        Choice::Wait(missing) => return Some(missing.what),
+        // The pool's condition is about to report it.
+        Choice::Refused(failure) => return Some(failure.message),
+        Choice::Deleted | Choice::Pinned(_) => return None,
+    };
     let Some(rendered) = cluster.machine_config(target) else {
         return Some(format!("MachineConfig {target} is missing and is being created again"));
     };
@@ -53,8 +63,11 @@ pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use kube::core::ObjectMeta;
     use rstest::rstest;
-    use seaworthy_api::vocabulary::machineconfiguration::RenderReason;
+    use seaworthy_api::machineconfiguration::ControllerConfig;
+    use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason};
+    use seaworthy_api::vocabulary::seaworthy::annotation::BASE;
     use serde_json::{Value, json};
 
     use super::*;
@@ -112,6 +125,30 @@ mod tests {
         let cluster = cluster(&[config("50-a", "x")], &there, json!({"type": "Updated", "status": "True"}));
         let expected = expected.map(|names| format!("rendered-infra-1 is older than MachineConfig {names}"));
         assert_eq!(pending(&cluster, &cluster.pools[0], build), expected);
+    }
+
+    #[test]
+    fn pool_is_pending_while_a_built_in_pool_is_missing() {
+        let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
+        let metadata = ObjectMeta { name: Some(CONTROLLER_CONFIG.to_owned()), ..ObjectMeta::default() };
+        let found = ControllerConfig { metadata, status: Some(Default::default()), ..ControllerConfig::default() };
+        cluster.controller_configs.push(Arc::new(found));
+        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        assert_eq!(message, "MachineConfigPool master is missing and is being created again");
+    }
+
+    #[test]
+    fn pool_that_has_lost_its_base_is_pending_although_the_rest_is_unchanged() {
+        let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
+        let selector = json!({"matchExpressions": [
+            {"key": "machineconfiguration.openshift.io/role", "operator": "In", "values": ["worker", "infra"]},
+        ]});
+        Arc::make_mut(&mut cluster.pools[0]).spec.machine_config_selector =
+            Some(serde_json::from_value(selector).unwrap());
+        let rendered = Arc::make_mut(&mut cluster.machine_configs[0]);
+        rendered.annotations_mut().insert(BASE.into(), CONTROLLER_CONFIG.to_owned());
+        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        assert!(message.starts_with("ControllerConfig machine-config-controller is missing"), "{message}");
     }
 
     #[test]

@@ -121,9 +121,10 @@ impl<K: SettingsKind> SettingsController<K> {
         // Which objects a change affects depends on selectors, before and after; there are a handful of objects, and a
         // decision that finds nothing to do writes nothing. So all are reconciled.
         let mark_all = {
-            let (queue, cache) = (Arc::clone(&queue), Arc::clone(cache));
+            // The cache holds its listeners, and they must not hold it.
+            let (queue, cache) = (Arc::clone(&queue), Arc::downgrade(cache));
             move || {
-                for object in cache.all() {
+                for object in cache.upgrade().map(|cache| cache.all()).unwrap_or_default() {
                     queue.mark(SettingsKey::Object(Key::of(&*object).name));
                 }
                 queue.mark(SettingsKey::Orphans);

@@ -6,20 +6,25 @@
 //!   revision that was decided on where the API keeps a list whole (a Node's taints, a pool's conditions).
 //! - The response to every write is passed to the cache of its kind. After a conflict the object is read again: deciding on the
 //!   same state would be refused again.
+//! - What is gone needs no change any more: that is a failure only where later changes rest on it. The watch reports it, and a
+//!   decision follows.
+//! - Events are written when the changes before them have been made, after all writes: an API that is slow to take events
+//!   holds up no write.
 //! - Nothing is written without leadership, and every write is counted with its outcome.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::api::GetParams;
-use kube::core::Request;
+use kube::core::{ClusterResourceScope, Request};
 use kube::{Client, Resource};
-use seaworthy_change::{Action, Change, Decision, Deferred, Flow, ObjectRef, Purpose, Scope, Stage};
+use seaworthy_change::{Action, Change, Decision, Deferred, Event, Flow, ObjectRef, Purpose, Stage};
 use serde::de::DeserializeOwned;
 
 use crate::cache_set::{CacheSet, ObjectVersion};
@@ -52,15 +57,17 @@ pub struct DecisionOutcome {
     pub failures: Vec<WriteError>,
     /// The pods that were evicted.
     pub evicted: Vec<ObjectRef>,
+    /// The objects that were to be changed and do not exist any more.
+    pub gone: Vec<ObjectRef>,
     /// The stage that a failure ended the decision at; later stages were not begun.
     pub stopped_at: Option<Purpose>,
 }
 
 impl DecisionOutcome {
-    /// Whether no change of this object failed; in a stage that was begun, they were made.
+    /// Whether the object exists and no change of it failed; in a stage that was begun, they were made.
     pub fn is_done(&self, object: &ObjectRef) -> bool {
         let key = object.key();
-        !self.failures.iter().any(|failure| failure.object.key() == key)
+        !self.failures.iter().any(|failure| failure.object.key() == key) && !self.gone.contains(&key)
     }
 
     /// The first failure, if there is one.
@@ -86,22 +93,45 @@ enum ObjectChanges<'a> {
 struct WrittenObjects(Mutex<BTreeMap<ObjectRef, ObjectVersion>>);
 
 impl WrittenObjects {
-    /// The object as the decision last wrote it.
-    fn current(&self, object: &ObjectRef) -> ObjectRef {
+    /// The object as the decision last wrote it. An order is given at exactly the revision that was reserved, or not at all:
+    /// another process counts it as given by that revision.
+    fn current(&self, object: &ObjectRef, purpose: Purpose) -> ObjectRef {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(&object.key()) {
-            Some(found) => ObjectRef {
-                uid: object.uid.clone().or_else(|| found.uid.clone()),
-                resource_version: found.resource_version.clone(),
-                ..object.clone()
-            },
-            None => object.clone(),
+        let Some(found) = known.get(&object.key()) else { return object.clone() };
+        let written = found.resource_version.as_ref().filter(|_| purpose != Purpose::Order);
+        ObjectRef {
+            uid: object.uid.clone().or_else(|| found.uid.clone()),
+            resource_version: written.or(object.resource_version.as_ref()).cloned(),
+            ..object.clone()
         }
     }
 
-    fn record(&self, object: &ObjectRef, version: ObjectVersion) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(object.key(), version);
+    /// Records a write. Only the revision of one that would have been refused if the object had changed is one that later
+    /// changes may build on: after an unbound write, a change bound to the state that was decided on must still be refused.
+    fn record(&self, action: &Action, sent: &ObjectRef, version: ObjectVersion) {
+        let is_bound = match action {
+            Action::Create(_) => true,
+            Action::Apply(body) | Action::ApplyStatus(body) => {
+                body.pointer("/metadata/resourceVersion").is_some_and(|revision| !revision.is_null())
+            }
+            _ => sent.resource_version.is_some(),
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.entry(sent.key()).or_default();
+        found.uid = version.uid;
+        if is_bound {
+            found.resource_version = version.resource_version;
+        }
     }
+}
+
+/// How far a decision has been performed.
+#[derive(Default)]
+struct Performed {
+    outcome: DecisionOutcome,
+    written: WrittenObjects,
+    /// The events whose turn has come.
+    events: Vec<(ObjectRef, Event)>,
 }
 
 impl Applier {
@@ -125,8 +155,7 @@ impl Applier {
     /// If it cannot be read. `None` if it does not exist.
     pub async fn read<K>(&self, name: &str) -> Result<Option<K>, WriteError>
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned,
-        K::Scope: Scope,
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + DeserializeOwned,
     {
         let object = ObjectRef::named::<K>(name);
         let response = self.get(&object).await?;
@@ -138,25 +167,20 @@ impl Applier {
         })
     }
 
-    /// Performs a decision: its stages in order.
+    /// Performs a decision: its stages in order, then its events.
     pub fn perform<'a, R: Sync>(&'a self, decision: &'a Decision<'a, R>) -> BoxFuture<'a, DecisionOutcome> {
         let perform = async move {
-            let (mut performed, written) = (DecisionOutcome::default(), WrittenObjects::default());
+            let mut performed = Performed::default();
             for stage in &decision.stages {
-                match stage.flow {
-                    Flow::Sequence | Flow::Each => {
-                        for change in stage.all() {
-                            let outcome = self.make_change(&change, &written).await;
-                            if performed.record(&change, outcome) && stage.flow == Flow::Sequence {
-                                performed.stopped_at = Some(stage.purpose);
-                                return performed;
-                            }
-                        }
-                    }
-                    Flow::PerObject => self.perform_per_object(stage, &written, &mut performed).await,
+                if self.perform_stage(stage, &mut performed).await.is_break() {
+                    performed.outcome.stopped_at = Some(stage.purpose);
+                    break;
                 }
             }
-            performed
+            for (object, event) in performed.events {
+                self.events.emit(&object, &event).await;
+            }
+            performed.outcome
         };
         perform.boxed()
     }
@@ -167,10 +191,51 @@ impl Applier {
     ///
     /// If it was not made.
     pub async fn change(&self, change: Change) -> Result<(), WriteError> {
-        self.make_change(&change, &WrittenObjects::default()).await
+        self.perform(&Decision::of([Stage::sequence(Purpose::Write, [change])])).await.result()
     }
 
-    async fn perform_per_object(&self, stage: &Stage<'_>, written: &WrittenObjects, performed: &mut DecisionOutcome) {
+    /// Performs one stage. Breaks if a failure ends the decision.
+    async fn perform_stage(&self, stage: &Stage<'_>, performed: &mut Performed) -> ControlFlow<()> {
+        if stage.flow == Flow::PerObject {
+            self.perform_per_object(stage, performed).await;
+            return ControlFlow::Continue(());
+        }
+        for change in stage.all() {
+            let outcome = self.make_change(&change, stage.purpose, &performed.written).await;
+            if self.record(performed, &change, outcome, stage.flow) && stage.flow == Flow::Sequence {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Records the outcome of a change. Returns whether it failed.
+    fn record(&self, performed: &mut Performed, change: &Change, outcome: Result<(), WriteError>, flow: Flow) -> bool {
+        let error = match (outcome, &change.action) {
+            (Ok(()), Action::Emit(event)) => {
+                let object = performed.written.current(&change.object, Purpose::Announce);
+                let uid = object.uid.clone().or_else(|| self.caches.uid(&object));
+                performed.events.push((ObjectRef { uid, ..object }, event.clone()));
+                return false;
+            }
+            (Ok(()), Action::Evict) => {
+                performed.outcome.evicted.push(change.object.clone());
+                return false;
+            }
+            (Ok(()), _) => return false,
+            // A PodDisruptionBudget does not allow it now, which is its purpose. The next decision tries again.
+            (Err(error), Action::Evict) if error.is_too_many_requests() => return false,
+            (Err(error), _) if error.is_gone() && flow != Flow::Sequence => {
+                performed.outcome.gone.push(change.object.key());
+                return false;
+            }
+            (Err(error), _) => error,
+        };
+        performed.outcome.failures.push(error);
+        true
+    }
+
+    async fn perform_per_object(&self, stage: &Stage<'_>, performed: &mut Performed) {
         let mut objects: BTreeMap<ObjectRef, Vec<&Change>> = BTreeMap::new();
         for change in &stage.changes {
             // With room for one: nearly every object is changed once, and there may be thousands.
@@ -181,23 +246,28 @@ impl Applier {
         }
         let listed = objects.into_values().map(ObjectChanges::Listed);
         let mut rest = listed.chain(stage.deferred.iter().map(ObjectChanges::Deferred));
+        // Shared by the groups that run, which are of different objects.
+        let written = std::mem::take(&mut performed.written);
         let mut running = FuturesUnordered::new();
         loop {
             running.extend(rest.by_ref().take(MAX_CONCURRENT_WRITES - running.len()).map(|group| {
                 // Boxed here, where the lifetimes are known that the compiler needs to see that it is `Send`.
-                self.perform_group(group, written).boxed()
+                self.perform_group(group, stage.purpose, &written).boxed()
             }));
-            let Some(outcomes) = running.next().await else { return };
+            let Some(outcomes) = running.next().await else { break };
             for (change, outcome) in outcomes {
-                performed.record(&change, outcome);
+                self.record(performed, &change, outcome, stage.flow);
             }
         }
+        drop(running);
+        performed.written = written;
     }
 
     /// Makes the changes of one object, up to the first that fails.
     async fn perform_group<'c>(
         &self,
         group: ObjectChanges<'c>,
+        purpose: Purpose,
         written: &WrittenObjects,
     ) -> Vec<(Cow<'c, Change>, Result<(), WriteError>)> {
         let changes: Vec<Cow<'c, Change>> = match group {
@@ -206,7 +276,7 @@ impl Applier {
         };
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
-            let outcome = self.make_change(&change, written).await;
+            let outcome = self.make_change(&change, purpose, written).await;
             let has_failed = outcome.is_err();
             outcomes.push((change, outcome));
             if has_failed {
@@ -216,13 +286,12 @@ impl Applier {
         outcomes
     }
 
-    async fn make_change(&self, change: &Change, written: &WrittenObjects) -> Result<(), WriteError> {
-        let object = written.current(&change.object);
-        if let Action::Emit(event) = &change.action {
-            let uid = object.uid.clone().or_else(|| self.caches.uid(&object));
-            self.events.emit(&ObjectRef { uid, ..object }, event).await;
+    /// Makes one change. Events are recorded and written later.
+    async fn make_change(&self, change: &Change, purpose: Purpose, written: &WrittenObjects) -> Result<(), WriteError> {
+        if matches!(change.action, Action::Emit(_)) {
             return Ok(());
         }
+        let object = written.current(&change.object, purpose);
         let verb = request::verb(&change.action);
         let request = request::build(&object, &change.action, self.manager);
         let result = match (self.leadership.holds(), request) {
@@ -243,7 +312,7 @@ impl Applier {
             Ok(_) if matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
             Ok(response) => {
                 if let Some(version) = self.caches.record_write(&object, &response) {
-                    written.record(&object, version);
+                    written.record(&change.action, &object, version);
                 }
                 Ok(())
             }
@@ -292,22 +361,44 @@ impl Applier {
     }
 }
 
-impl DecisionOutcome {
-    /// Records the outcome of a change. Returns whether it failed.
-    fn record(&mut self, change: &Change, outcome: Result<(), WriteError>) -> bool {
-        match outcome {
-            Ok(()) => {
-                if matches!(change.action, Action::Evict) {
-                    self.evicted.push(change.object.clone());
-                }
-                false
-            }
-            // A PodDisruptionBudget does not allow it now, which is its purpose. The next decision tries again.
-            Err(error) if matches!(change.action, Action::Evict) && error.is_too_many_requests() => false,
-            Err(error) => {
-                self.failures.push(error);
-                true
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(resource_version: Option<&str>) -> ObjectRef {
+        ObjectRef { resource_version: resource_version.map(str::to_owned), ..ObjectRef::named::<Node>("w1") }
+    }
+
+    /// The revision that a change of the node is bound to, which was decided on at `decided`, after this write left revision 7.
+    fn bound_after(action: Action, sent: Option<&str>, decided: Option<&str>, purpose: Purpose) -> Option<String> {
+        let written = WrittenObjects::default();
+        let version = ObjectVersion { uid: Some("u".to_owned()), resource_version: Some("7".to_owned()) };
+        written.record(&action, &node(sent), version);
+        let current = written.current(&node(decided), purpose);
+        assert_eq!(current.uid.as_deref(), Some("u"));
+        current.resource_version
+    }
+
+    #[test]
+    fn later_change_builds_on_a_write_that_was_bound_to_what_was_decided_on() {
+        let patch = || Action::Patch(json!({}));
+        assert_eq!(bound_after(patch(), Some("5"), Some("5"), Purpose::Status).as_deref(), Some("7"));
+        assert_eq!(bound_after(Action::Create(json!({})), None, None, Purpose::Write).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn order_is_given_at_the_revision_that_was_reserved_or_not_at_all() {
+        let fence = Action::Patch(json!({}));
+        assert_eq!(bound_after(fence, Some("5"), Some("5"), Purpose::Order).as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn unbound_write_hides_no_change_of_another_writer_from_a_later_bound_one() {
+        let apply = || Action::Apply(json!({"metadata": {"name": "w1"}}));
+        assert_eq!(bound_after(apply(), None, Some("5"), Purpose::Status).as_deref(), Some("5"));
+        assert_eq!(bound_after(apply(), None, None, Purpose::Status), None);
     }
 }

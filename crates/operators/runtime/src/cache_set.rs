@@ -85,6 +85,11 @@ impl CacheSet {
         CacheSet(caches.into_iter().collect())
     }
 
+    /// The resource types that are held.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceType> {
+        self.0.iter().map(|cache| cache.resource())
+    }
+
     /// Keeps all caches current for as long as it is polled. Ends only if a watch cannot go on.
     pub fn run(&self, client: &Client) -> BoxFuture<'static, ()> {
         if self.0.is_empty() {

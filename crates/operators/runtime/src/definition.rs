@@ -60,6 +60,14 @@ impl fmt::Display for MissingDefinition {
     }
 }
 
+/// Whether none of the required definitions is installed, or about to be removed. Then the cluster does not use the operator;
+/// otherwise it has those of another release, or not yet all of this one.
+pub fn are_absent(required: &[RequiredDefinition], missing: &[MissingDefinition]) -> bool {
+    let is_absent =
+        |missing: &MissingDefinition| matches!(missing.reason, MissingReason::NotFound | MissingReason::Terminating);
+    missing.len() == required.len() && missing.iter().all(is_absent)
+}
+
 /// A CustomResourceDefinition without its schemas, which can be megabytes.
 #[derive(Clone, Debug, Deserialize)]
 struct ServedDefinition {
@@ -242,6 +250,19 @@ mod tests {
         );
         let missing = definitions.missing(&[self::required("a", "v2")]);
         assert_eq!(missing[0].to_string(), "CustomResourceDefinition a does not serve version v2");
+    }
+
+    #[test]
+    fn definitions_are_absent_if_none_is_installed() {
+        let definitions = listed(vec![definition("a", 1, "True"), definition("b", 2, "False")]);
+        let are_absent = |names: &[&str], version: &str| {
+            let required: Vec<RequiredDefinition> = names.iter().map(|name| required(name, version)).collect();
+            super::are_absent(&required, &definitions.missing(&required))
+        };
+        assert!(are_absent(&["c", "d"], "v1"));
+        assert!(!are_absent(&["a", "c"], "v1"), "one more definition is needed than the cluster has");
+        assert!(!are_absent(&["a"], "v2"), "another version is needed");
+        assert!(!are_absent(&["b", "c"], "v1"), "not established yet");
     }
 
     #[tokio::test]

@@ -2,8 +2,8 @@
 //!
 //! A decision emits events on transitions only. The same message about the same object is counted by kube's recorder instead
 //! of written again; another message is another Event, which takes a recorder of its own because a recorder compares the
-//! reason only. Repetitions within seconds are not even counted. An Event that cannot be written is with_retries a few times, then
-//! logged and dropped: it never holds up the work for long.
+//! reason only. Repetitions within seconds are not even counted. An Event that cannot be written is tried again a few times,
+//! then logged and dropped: it never holds up the work for long.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

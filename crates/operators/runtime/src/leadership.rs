@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::election::{Election, LeaseAction, LeaseTimings, ObservedLease};
 
 /// The duration of a lease that is held without an election.
-const HELD_LEASE_DURATION: Duration = Duration::from_secs(60);
+const HELD_LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 const FIELD_MANAGER: &str = "seaworthy-leadership";
 
 /// Whether this process may act.
@@ -204,14 +204,14 @@ pub async fn hold_lease(client: Client, namespace: &str, name: &str, identity: &
             "metadata": {"name": name},
             "spec": {
                 "holderIdentity": identity,
-                "leaseDurationSeconds": HELD_LEASE_DURATION.as_secs(),
+                "leaseDurationSeconds": HELD_LEASE_TIMEOUT.as_secs(),
                 "renewTime": MicroTime(Timestamp::now()),
             },
         });
         if let Err(error) = leases.patch(name, &manager, &Patch::Apply(&lease)).await {
             tracing::warn!(lease = name, %error, "cannot hold the lease; another process may act as well");
         }
-        sleep(HELD_LEASE_DURATION / 3).await;
+        sleep(HELD_LEASE_TIMEOUT / 3).await;
     }
 }
 

@@ -60,7 +60,7 @@ pub trait MetricSet: Send + Sync + 'static {
 pub struct Metrics {
     registry: Mutex<Registry>,
     sets: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    /// Whether the definitions of an operator are served.
+    /// Whether an operator runs.
     pub operator_available: Family<OperatorLabel, Gauge>,
     reconciles: Family<ReconcileLabels, Counter>,
     seconds: Family<ControllerLabel, Histogram>,
@@ -73,7 +73,7 @@ impl Default for Metrics {
         let operator_available = Family::default();
         registry.register(
             "seaworthy_operator_available",
-            "Whether the definitions of the operator are served: 1 if it runs, 0 if it is off",
+            "Whether the operator runs: 1 if its definitions are served and its caches are filled, otherwise 0",
             operator_available.clone(),
         );
         let reconciles = Family::default();

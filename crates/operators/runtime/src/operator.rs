@@ -2,7 +2,8 @@
 //!
 //! An operator is one value with a row in the list of `crates/operators/controllers`. It has its own definitions, caches,
 //! controllers, metrics and rights; the supervisor starts it when its definitions are served, stops it alone when one of
-//! them is gone, and starts it again when all are back.
+//! them is gone, and starts it again when all are back. It runs in a task of its own: what blocks or panics there stops no
+//! other operator and no renewal of the lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +15,22 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Client;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_values::list;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::availability::{Availability, OperatorState};
 use crate::cache_set::CacheSet;
-use crate::definition::{Definitions, MissingDefinition, RequiredDefinition};
+use crate::definition::{Definitions, MissingDefinition, RequiredDefinition, are_absent};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
-/// How long an operator that stopped with an error waits before it is started again.
-const RESTART_DELAY: Duration = Duration::from_secs(10);
+/// How long an operator that stopped with an error waits before it is started again, the first time; twice as long each time
+/// after that, since every start lists all its objects.
+pub const FIRST_RESTART_DELAY: Duration = Duration::from_secs(1);
+/// What that grows to.
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(5 * 60);
+/// An operator that ran for this long had started well: its next error is the first again.
+const RESTART_DELAY_RESET_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// The clock; tests set it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -73,18 +81,16 @@ pub trait Operator: Send + Sync {
     /// Its name in `--only`, logs, metrics and probes.
     fn name(&self) -> &'static str;
 
-    /// What it does, in one line for help texts.
-    fn summary(&self) -> &'static str;
-
     /// Its controllers, or groups of them, that can run by themselves, for `--only`.
     fn controller_names(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The definitions of its kinds. While one is not served, the operator is off.
-    fn definitions(&self) -> Vec<CustomResourceDefinition>;
+    /// The definitions of the kinds that its caches read. While one is not served, the operator is off.
+    fn required_definitions(&self) -> Vec<CustomResourceDefinition>;
 
-    /// What it needs in a cluster, for `seaworthy manifests`.
+    /// What it needs in a cluster, with the definitions of all its kinds: what `seaworthy manifests` writes and `--install`
+    /// installs.
     fn manifest(&self, account: &Account) -> OperatorManifest;
 
     /// Fresh caches, and controllers that read them. Called again after every stop.
@@ -93,14 +99,16 @@ pub trait Operator: Send + Sync {
 
 /// Runs an operator whenever its definitions are served, for as long as it is polled.
 pub async fn supervise(
-    operator: &dyn Operator,
+    operator: &Arc<dyn Operator>,
     enabled: &EnabledControllers,
     context: &OperatorContext,
     definitions: &Definitions,
     availability: &Availability,
 ) {
     let name = operator.name();
-    let required: Vec<RequiredDefinition> = operator.definitions().iter().map(RequiredDefinition::of).collect();
+    let required: Vec<RequiredDefinition> =
+        operator.required_definitions().iter().map(RequiredDefinition::of).collect();
+    let mut restart_delay = RestartDelay::default();
     let mut missing = definitions.missing_changed(&required, None).await;
     loop {
         while !missing.is_empty() {
@@ -111,43 +119,94 @@ pub async fn supervise(
                 "operator is off until its definitions are installed: `seaworthy crds | kubectl apply --server-side -f -`, \
                  or start with --install"
             );
-            availability.set(name, OperatorState::Unavailable(why));
+            let state = match are_absent(&required, &missing) {
+                true => OperatorState::NotInstalled(why),
+                false => OperatorState::Unavailable(why),
+            };
+            availability.set(name, state);
             missing = definitions.missing_changed(&required, Some(&missing)).await;
         }
         availability.set(name, OperatorState::Starting);
         tracing::info!(operator = name, "starting operator");
-        let OperatorInstance { caches, controllers } = operator.start(context, enabled);
-        let ready = async {
-            caches.synced().await;
-            availability.set(name, OperatorState::Ready);
-            tracing::debug!(operator = name, "caches are filled");
-            context.leadership.acquired().await;
-            tracing::info!(operator = name, "controllers running");
-            std::future::pending::<()>().await;
-        };
-        let run = async {
-            context.leadership.acquired().await;
-            controllers.await
-        };
+        let started = Instant::now();
+        let mut task = JoinSet::new();
+        task.spawn(run(Arc::clone(operator), enabled.clone(), context.clone(), availability.clone()));
         let ended: Result<Vec<MissingDefinition>, String> = tokio::select! {
             missing = definitions.missing_changed(&required, Some(&[])) => Ok(missing),
-            result = run => Err(result.err().map_or_else(|| "its controllers ended".to_owned(), |error| error.to_string())),
-            () = caches.run(&context.client) => Err("its watches ended".to_owned()),
-            () = ready => Err("its caches ended".to_owned()),
+            Some(result) = task.join_next() => Err(result.unwrap_or_else(|error| error.to_string())),
         };
+        // It has to be over before it starts again: two would write at the same time.
+        task.shutdown().await;
         missing = match ended {
             Ok(missing) => missing,
             Err(error) => {
-                tracing::error!(operator = name, error, "operator stopped; starting it again in {RESTART_DELAY:?}");
+                let delay = restart_delay.next(started.elapsed());
+                tracing::error!(operator = name, error, "operator stopped; starting it again in {delay:?}");
                 availability.set(name, OperatorState::Failed(error));
-                tokio::time::sleep(RESTART_DELAY).await;
+                tokio::time::sleep(delay).await;
                 definitions.missing(&required)
             }
         };
     }
 }
 
+/// Runs an operator until it cannot go on. Returns why.
+async fn run(
+    operator: Arc<dyn Operator>,
+    enabled: EnabledControllers,
+    context: OperatorContext,
+    availability: Availability,
+) -> String {
+    let name = operator.name();
+    let OperatorInstance { caches, controllers } = operator.start(&context, &enabled);
+    let ready = async {
+        caches.synced().await;
+        availability.set(name, OperatorState::Ready);
+        tracing::debug!(operator = name, "caches are filled");
+        context.leadership.acquired().await;
+        tracing::info!(operator = name, "controllers running");
+        std::future::pending::<()>().await;
+    };
+    let run = async {
+        context.leadership.acquired().await;
+        controllers.await
+    };
+    tokio::select! {
+        result = run => result.err().map_or_else(|| "its controllers ended".to_owned(), |error| error.to_string()),
+        () = caches.run(&context.client) => "its watches ended".to_owned(),
+        () = ready => "its caches ended".to_owned(),
+    }
+}
+
+/// The delay before the next restart of an operator.
+#[derive(Default)]
+struct RestartDelay(Option<Duration>);
+
+impl RestartDelay {
+    /// The delay after an error of an operator that ran for this long.
+    fn next(&mut self, ran: Duration) -> Duration {
+        let delay = match self.0 {
+            Some(last) if ran < RESTART_DELAY_RESET_INTERVAL => (last * 2).min(MAX_RESTART_DELAY),
+            _ => FIRST_RESTART_DELAY,
+        };
+        *self.0.insert(delay)
+    }
+}
+
 /// The first of the missing definitions, and how many there are besides.
 fn summary(missing: &[MissingDefinition]) -> String {
     list::first_of(missing, 1, ", ", ", and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restart_delay_grows_until_the_operator_has_run_for_a_while() {
+        let mut delay = RestartDelay::default();
+        let mut seconds = |ran: u64| delay.next(Duration::from_secs(ran)).as_secs();
+        assert_eq!([0; 10].map(&mut seconds), [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+        assert_eq!([600, 0].map(&mut seconds), [1, 2]);
+    }
 }

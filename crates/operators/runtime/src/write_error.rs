@@ -91,6 +91,15 @@ impl WriteError {
         self.code() == Some(404)
     }
 
+    /// This very object does not exist (any more), as opposed to its kind or its namespace.
+    pub fn is_gone(&self) -> bool {
+        let named = match &self.cause {
+            WriteErrorCause::Api(kube::Error::Api(status)) => status.details.as_ref().map(|details| &*details.name),
+            _ => None,
+        };
+        self.is_not_found() && named == Some(&*self.object.name)
+    }
+
     /// For an eviction: a PodDisruptionBudget does not allow it now.
     pub fn is_too_many_requests(&self) -> bool {
         self.code() == Some(429)

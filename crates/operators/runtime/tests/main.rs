@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
+mod applier;
 mod events;
 mod leadership;
+mod operator;

@@ -81,7 +81,6 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
     }
     let mut changes = pools::changes(inputs.pools, inputs.deleted_pools);
     let (mut problems, mut taken, mut unattributed) = (Vec::new(), Vec::new(), Vec::new());
-    let mut announced = Vec::new();
     // What is created for the first time was not deleted by a user.
     let is_restored = is_complete(inputs.controller_config);
     match machine_configs(inputs.controller_config, inputs.templates, inputs.cluster_tls, inputs.build) {
@@ -99,7 +98,7 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
                 match find(name_of(&wanted.metadata)) {
                     None => {
                         changes.push(Change::create(&wanted));
-                        announced.extend(is_restored.then(|| edit::recreated(&wanted)));
+                        changes.extend(is_restored.then(|| edit::recreated(&wanted)));
                     }
                     Some(existing) => {
                         if edit::needs_field_managers(existing, &wanted) {
@@ -123,22 +122,21 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
     let object = ObjectRef::of(inputs.controller_config);
     if let Some(status) = status(inputs, reason, &problems) {
         changes.push(Change::patch_status(object, status));
-        announced.extend(taken.iter().map(|name| {
+        changes.extend(taken.iter().map(|name| {
             let (reason, message) = (MachineConfigEvent::NameTaken.as_str(), taken_message(name));
             let event = Event { is_warning: true, reason, message, related: None };
             Change::emit(ObjectRef::named::<MachineConfig>(name), event)
         }));
     }
-    announced.extend(pools::recreated(inputs.pools, inputs.deleted_pools));
-    let stages = vec![Stage::sequence(Purpose::Write, changes), Stage::each(Purpose::Announce, announced)];
-    let stages = stages.into_iter().filter(|stage| !stage.is_empty()).collect();
+    // Each event follows its write: what is written is not written again, so an event that waited for later writes could be lost.
+    let stages = [Stage::sequence(Purpose::Write, changes)].into_iter().filter(|stage| !stage.is_empty()).collect();
     Decision { stages, report: Report { problems, taken, unattributed }, recheck: None }
 }
 
 /// Whether a MachineConfig with a name of the base was made by a controller, of this program or of the upstream.
 fn is_of_platform(metadata: &ObjectMeta) -> bool {
     let is_made = annotation::GENERATED_BY_CONTROLLER_VERSION.of(metadata).is_some_and(|build| !build.is_empty());
-    // Whoever replaces an object as a whole may leave out what says where it comes from; who wrote which field stays known.
+    // A client that replaces an object as a whole may leave out the annotation of its origin; the field managers remain.
     let is_ours = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(MANAGER);
     is_made
         || generated::owners(metadata, "ControllerConfig").next().is_some()

@@ -50,13 +50,15 @@ pub(super) fn changes(
         let name = name_of(&wanted.metadata).to_owned();
         let Some(found) = find(&name) else {
             wanted.metadata.finalizers = Some(vec![BUILT_IN.into()]);
-            if let Some(was) = deleted.get(&name) {
+            let was = deleted.get(&name);
+            if let Some(was) = was {
                 let labels = wanted.metadata.labels.get_or_insert_default();
                 labels.extend(was.metadata.labels.clone().unwrap_or_default());
                 wanted.metadata.annotations.clone_from(&was.metadata.annotations);
                 wanted.spec = was.spec.clone();
             }
             changes.push(Change::create(&wanted));
+            changes.extend(was.map(|_| recreated(&name)));
             continue;
         };
         let has = |key: &String| found.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
@@ -73,19 +75,71 @@ pub(super) fn changes(
     changes
 }
 
-/// The events for pools that are created again.
-pub(super) fn recreated(
-    existing: &[Arc<MachineConfigPool>],
-    deleted: &BTreeMap<String, MachineConfigPool>,
-) -> Vec<Change> {
-    let is_missing = |name: &&String| !existing.iter().any(|pool| pool.metadata.name.as_ref() == Some(name));
-    let event = |name: &String| {
-        let message = format!(
-            "deleted and created again as it was: it is built in, and its nodes take their configuration from it. To keep its \
-             nodes as they are: seaworthy rollout pause {name}"
-        );
-        let event = Event { is_warning: true, reason: PoolEvent::PoolRecreated.as_str(), message, related: None };
-        Change::emit(ObjectRef::named::<MachineConfigPool>(name), event)
-    };
-    deleted.keys().filter(is_missing).map(event).collect()
+/// The event for a pool that is created again.
+fn recreated(name: &str) -> Change {
+    let message = format!(
+        "deleted and created again as it was: it is built in, and its nodes take their configuration from it. To keep its \
+         nodes as they are: seaworthy rollout pause {name}"
+    );
+    let event = Event { is_warning: true, reason: PoolEvent::PoolRecreated.as_str(), message, related: None };
+    Change::emit(ObjectRef::named::<MachineConfigPool>(name), event)
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_change::Action;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn built_in(name: &str, metadata: Value) -> MachineConfigPool {
+        let mut pool = built_in_pools().into_iter().find(|pool| name_of(&pool.metadata) == name).unwrap();
+        let given: ObjectMeta = serde_json::from_value(metadata).unwrap();
+        pool.metadata.labels.get_or_insert_default().extend(given.labels.clone().unwrap_or_default());
+        pool.metadata = ObjectMeta { name: pool.metadata.name, labels: pool.metadata.labels, ..given };
+        pool
+    }
+
+    fn created(change: &Change) -> MachineConfigPool {
+        let Action::Create(body) = &change.action else { panic!("{change:?}") };
+        serde_json::from_value(body.clone()).unwrap()
+    }
+
+    #[test]
+    fn deleted_pool_is_created_as_it_was_saved_and_one_that_was_not_saved_is_created_bare() {
+        let metadata = json!({
+            "labels": {"mine": "1"}, "annotations": {"seaworthy.dev/pinned-configuration": "x"}, "uid": "a",
+        });
+        let mut was = built_in(WORKER, metadata);
+        was.metadata.labels.as_mut().unwrap().remove(label::BUILT_IN.as_str());
+        was.spec.paused = Some(true);
+        let changes = changes(&[], &BTreeMap::from([(WORKER.to_owned(), was.clone())]));
+        let [master, worker, event] = changes.as_slice() else { panic!("{changes:?}") };
+
+        let finalizers = Some(vec![BUILT_IN.into()]);
+        let mut bare = pool(MASTER, true);
+        bare.metadata.finalizers.clone_from(&finalizers);
+        assert_eq!(created(master), bare);
+
+        let worker = created(worker);
+        assert_eq!((&worker.spec, &worker.metadata.annotations), (&was.spec, &was.metadata.annotations));
+        let labels = worker.metadata.labels.unwrap();
+        assert!(labels.contains_key("mine") && labels.contains_key(label::BUILT_IN.as_str()), "{labels:?}");
+        assert_eq!((worker.metadata.finalizers, worker.metadata.uid), (finalizers, None));
+
+        let reason = event.event().map(|event| event.reason);
+        assert_eq!((event.object.to_string().as_str(), reason), ("MachineConfigPool worker", Some("PoolRecreated")));
+    }
+
+    #[test]
+    fn finalizer_is_added_to_those_of_others_at_the_version_that_was_seen() {
+        let metadata = json!({"uid": "a", "resourceVersion": "7", "finalizers": ["example.com/theirs"]});
+        let pools = [MASTER, WORKER].map(|name| Arc::new(built_in(name, metadata.clone())));
+        for change in changes(&pools, &BTreeMap::new()) {
+            let Action::Patch(patch) = &change.action else { panic!("{change:?}") };
+            assert_eq!(*patch, json!({"metadata": {"finalizers": ["example.com/theirs", BUILT_IN.as_str()]}}));
+            assert_eq!(change.object.resource_version.as_deref(), Some("7"));
+        }
+        assert_eq!(changes(&pools, &BTreeMap::new()).len(), 2);
+    }
 }

@@ -128,7 +128,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             let (name, kind, owner) = (name.clone(), owner.kind.clone(), owner.name.clone());
             return Err(no_name(NameError::Foreign { name, kind, owner }.to_string()));
         }
-        // Whoever replaces an object as a whole may leave out what says where it comes from; the finalizer stays.
+        // A client that replaces an object as a whole may leave out the annotation of its origin; the finalizer remains.
         let is_own = |found: &MachineConfig| {
             !is_generated(found)
                 && found.metadata.owner_references.iter().flatten().next().is_none()

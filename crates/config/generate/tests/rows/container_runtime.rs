@@ -185,7 +185,7 @@ fn cr_20_image_stores_are_listed_in_order() {
 }
 
 #[test]
-fn cr_21_all_keys_of_storage_stand_together() {
+fn cr_21_all_keys_of_storage_are_combined() {
     let cluster = with(json!({
         "overlaySize": "10G", "additionalLayerStores": [{"path": "/l"}], "additionalImageStores": [{"path": "/i"}],
     }));
@@ -420,7 +420,7 @@ fn cr_53_a_label_put_on_later_takes_effect_at_once() {
 }
 
 #[test]
-fn drop_ins_of_several_objects_stand_beside_each_other_and_storage_does_not() {
+fn drop_ins_of_several_objects_are_combined_and_storage_is_not() {
     let mut cluster = Runtimes::new();
     cluster.create("a", built_in("worker"), json!({"pidsLimit": 100, "overlaySize": "1G"}));
     cluster.create("b", built_in("worker"), json!({"logLevel": "debug", "additionalImageStores": [{"path": "/i"}]}));

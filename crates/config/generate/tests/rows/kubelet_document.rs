@@ -154,7 +154,7 @@ const SLICE: &str = "/system.slice";
     json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved-compressible"]})
 )]
 #[case::pods_are_added(json!({"enforceNodeAllocatable": ["kube-reserved"]}), json!({"reservedSystemCPUs": "1"}), json!({"enforceNodeAllocatable": ["pods", "kube-reserved"]}))]
-#[case::none_stands_alone(json!({}), json!({"reservedSystemCPUs": "1", "enforceNodeAllocatable": ["none"]}), json!({"enforceNodeAllocatable": ["none"]}))]
+#[case::none_excludes_others(json!({}), json!({"reservedSystemCPUs": "1", "enforceNodeAllocatable": ["none"]}), json!({"enforceNodeAllocatable": ["none"]}))]
 #[case::kc_55(json!({"serverTLSBootstrap": true}), json!({"serverTLSBootstrap": false}), json!({"serverTLSBootstrap": false}))]
 #[case::zero(json!({"maxPods": 5, "podPidsLimit": 1}), json!({"maxPods": 0}), json!({"maxPods": 0, "podPidsLimit": 1}))]
 #[case::empty_list(json!({"tlsCipherSuites": ["x"]}), json!({"tlsCipherSuites": []}), json!({"tlsCipherSuites": []}))]

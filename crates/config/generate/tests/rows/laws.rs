@@ -170,7 +170,7 @@ fn check<K: Changeable>(cluster: &Cluster<K>) -> Result<(), TestCaseError> {
     prop_assert_eq!(owned.len(), count, "a MachineConfig belongs to one object");
     for generated in cluster.generated() {
         let is_claimed = cluster.objects.keys().any(|name| cluster.finalizers(name).iter().any(|own| own == generated));
-        prop_assert!(is_claimed, "{} belongs to nobody", generated);
+        prop_assert!(is_claimed, "{} belongs to no object", generated);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use seaworthy_render::Finding;
 use seaworthy_values::list;
 
 /// How many culprits are named one by one; a condition is read by people.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Why there is no new rendered MachineConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl RenderFailure {
         let reason = errors.iter().map(|finding| reason_of(finding.code)).max_by_key(|reason| gravity(*reason));
         // The condition is on the pool that it is about.
         let reported = |finding: &&Finding| Finding { pool: None, ..(*finding).clone() }.to_string();
-        let mut message = list::clauses(errors.iter().map(reported), NAMED);
-        if errors.len() > NAMED {
+        let mut message = list::clauses(errors.iter().map(reported), MAX_NAMED);
+        if errors.len() > MAX_NAMED {
             message.push_str(": `seaworthy lint` names them all");
         }
         RenderFailure { reason: reason.unwrap_or(RenderReason::InvalidMachineConfig), message }

@@ -30,33 +30,48 @@ const CONTENT: &str = "pool";
 /// The pools that were saved, by name.
 pub type Saved = BTreeMap<String, MachineConfigPool>;
 
-/// Prepares deleted pools for their end. The report has what is saved afterwards.
+/// Saves the pools that are being deleted. The report has what is saved afterwards: it has to be known before [`release`] is
+/// performed, because a pool that is created again takes everything from it.
 ///
 /// Unless the base is kept, nothing is saved, and what was saved is deleted.
-pub fn release(
+pub fn save(
     pools: &[Arc<MachineConfigPool>],
-    rendered: &[Arc<MachineConfig>],
     saved: &Saved,
     is_base_kept: bool,
     namespace: &str,
 ) -> Decision<'static, Saved> {
-    let mut after = if is_base_kept { saved.clone() } else { Saved::new() };
+    if !is_base_kept {
+        let changes = saved.keys().map(|name| delete(name, namespace));
+        let stages = vec![Stage::sequence(Purpose::Reserve, changes)];
+        return Decision { stages, report: Saved::new(), recheck: None };
+    }
+    let mut after = saved.clone();
     let mut changes: Vec<Change> = Vec::new();
-    changes.extend(saved.keys().filter(|name| !after.contains_key(*name)).map(|name| delete(name, namespace)));
     for pool in pools.iter().filter(|pool| is_held(pool)) {
-        if is_base_kept {
-            let (name, kept) = (name_of(&pool.metadata).to_owned(), worth_saving(pool));
-            if saved.get(&name) != Some(&kept) {
-                // One of an earlier deletion cannot be changed, because it is immutable.
-                changes.push(delete(&name, namespace));
-                changes.push(Change::create(&secret(&kept, namespace)));
-                after.insert(name, kept);
-            }
-            changes.extend(rendered.iter().filter_map(|object| disowned(object, pool)));
+        let (name, kept) = (name_of(&pool.metadata).to_owned(), worth_saving(pool));
+        if saved.get(&name) != Some(&kept) {
+            // One of an earlier deletion cannot be changed, because it is immutable.
+            changes.push(delete(&name, namespace));
+            changes.push(Change::create(&secret(&kept, namespace)));
+            after.insert(name, kept);
         }
-        changes.push(Change::remove_finalizer(&**pool, BUILT_IN.as_str()));
     }
     Decision { stages: vec![Stage::sequence(Purpose::Reserve, changes)], report: after, recheck: None }
+}
+
+/// Releases the pools that are being deleted, once they are saved: each by itself, so that one that fails holds up no other.
+pub fn release(
+    pools: &[Arc<MachineConfigPool>],
+    rendered: &[Arc<MachineConfig>],
+    is_base_kept: bool,
+) -> Decision<'static, ()> {
+    let held: Vec<&Arc<MachineConfigPool>> = pools.iter().filter(|pool| is_held(pool)).collect();
+    let disowned = held.iter().filter(|_| is_base_kept).flat_map(|pool| {
+        let disowned = |object: &Arc<MachineConfig>| disowned(object, pool);
+        rendered.iter().filter_map(disowned)
+    });
+    let released = held.iter().map(|pool| Change::remove_finalizer(&***pool, BUILT_IN.as_str()));
+    Decision::of([Stage::sequence(Purpose::Write, disowned), Stage::each(Purpose::Write, released)])
 }
 
 /// Gives rendered MachineConfigs that lost their pool to the one that exists now.
@@ -182,11 +197,15 @@ mod tests {
     fn deleted_pool_is_saved_before_it_is_released_and_keeps_what_was_rendered() {
         let (mut pools, mut configs) = (vec![deleted_worker()], vec![rendered(owned_by("a"))]);
         let mut secrets: Vec<Arc<Secret>> = Vec::new();
-        let decision = release(&pools, &configs, &Saved::new(), true, "here");
-        run(&decision, &mut [&mut pools, &mut configs, &mut secrets]);
+        let saved = save(&pools, &Saved::new(), true, "here");
+        assert!(saved.changes().all(|change| change.object.to_string() == "Secret here/deleted-pool-worker"));
+        run(&saved, &mut [&mut secrets]);
         let was = read(&secrets[0]).unwrap();
         assert_eq!((was.metadata.uid.as_deref(), &was.metadata.resource_version), (Some("a"), &None));
-        assert_eq!((was.spec.paused, decision.report.get("worker")), (Some(true), Some(&was)));
+        assert_eq!((was.spec.paused, saved.report.get("worker")), (Some(true), Some(&was)));
+        assert!(save(&pools, &saved.report, true, "here").is_empty(), "it is saved already");
+        let decision = release(&pools, &configs, true);
+        run(&decision, &mut [&mut pools, &mut configs]);
         assert_eq!(configs[0].metadata.owner_references.as_deref(), Some(&[][..]));
         assert_eq!(pools[0].metadata.finalizers.as_deref(), Some(&[][..]));
         let purposes: Vec<String> = decision.changes().map(|change| change.object.to_string()).collect();
@@ -209,8 +228,10 @@ mod tests {
     #[test]
     fn without_a_base_nothing_is_saved() {
         let saved = Saved::from([("worker".to_owned(), worth_saving(&deleted_worker()))]);
-        let decision = release(&[deleted_worker()], &[], &saved, false, "here");
-        let changed: Vec<String> = decision.changes().map(|change| change.object.to_string()).collect();
+        let decision = save(&[deleted_worker()], &saved, false, "here");
+        let released = release(&[deleted_worker()], &[rendered(owned_by("a"))], false);
+        let changes = decision.changes().chain(released.changes());
+        let changed: Vec<String> = changes.map(|change| change.object.to_string()).collect();
         assert_eq!(changed, ["Secret here/deleted-pool-worker", "MachineConfigPool worker"]);
         assert!(decision.report.is_empty());
     }

@@ -168,12 +168,12 @@ fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
 
 /// Who needs a rendered MachineConfig, for people.
 fn users(inputs: &Inputs<'_>, name: &str) -> String {
-    const NAMED: usize = 5;
+    const MAX_NAMED: usize = 5;
     let is_target = |pool: &&PoolView<'_>| pool.target().is_some_and(|target| target.config == name);
     let pools = inputs.pools.iter().filter(is_target).map(|pool| format!("pool {} targets it", pool.name));
     let uses = |node: &&NodeView<'_>| [node.current_config, node.desired_config].contains(&Some(name));
     let nodes: Vec<&str> = inputs.nodes.iter().filter(uses).map(|node| node.name).collect();
-    let named = format!("needed on {}", listed(&nodes, NAMED));
+    let named = format!("needed on {}", listed(&nodes, MAX_NAMED));
     let reported: Vec<String> = pools.chain((!nodes.is_empty()).then_some(named)).collect();
     if reported.is_empty() { "a pool may roll back to it".to_owned() } else { reported.join("; ") }
 }

@@ -1,6 +1,6 @@
 //! Publication: the writes that make a pool target what was rendered for it, or report why it keeps its target.
 //!
-//! - The rendered MachineConfig is written before the pool targets it.
+//! - The rendered MachineConfig is written before the pool targets it, and a caller knows when it is.
 //! - A failure changes the pool's status only: the last good target stays.
 //! - What a user wrote over is reverted and reported with the user's field manager.
 
@@ -45,6 +45,18 @@ pub struct Inputs<'a> {
     pub now: Timestamp,
 }
 
+/// What to write, in this order.
+pub struct Publication {
+    /// Events about the rendering itself. The next rendering does not have their causes any more, so they are emitted before
+    /// anything that can fail.
+    pub warnings: Decision<'static, ()>,
+    /// The rendered MachineConfig. Without it, the pool keeps its target, which nodes still need orders for.
+    pub config: Decision<'static, ()>,
+    /// The pool's target and status.
+    pub pool: Decision<'static, ()>,
+    pub report: Report,
+}
+
 /// What was decided about a pool's target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -63,25 +75,22 @@ pub struct Report {
 const ORIGIN: [Annotation; 2] = [SOURCES, annotation::GENERATED_BY_CONTROLLER_VERSION];
 
 /// Decides what to write about a pool's target.
-pub fn desired(inputs: &Inputs<'_>) -> Decision<'static, Report> {
+pub fn desired(inputs: &Inputs<'_>) -> Publication {
     let Inputs { pool, build, now, .. } = *inputs;
     let mut report = Report::default();
-    let mut stages = Vec::new();
+    let (mut warnings, mut config, mut targeting) = (None, Vec::new(), Vec::new());
     let outcome = match &inputs.outcome {
         Outcome::Failed(failure) => Err(*failure),
         Outcome::Pinned(to) => {
             let known = revisions(pool, [*to]).into_iter().find_map(|revision| revision.sources).unwrap_or_default();
             let sources: Vec<String> = known.into_keys().collect();
-            stages
-                .push(Stage::sequence(Purpose::Write, target(pool, name_of(&to.metadata), &sources, now, &mut report)));
+            targeting = target(pool, name_of(&to.metadata), &sources, now, &mut report);
             Ok(())
         }
         Outcome::Rendered(rendered) => {
-            let name = name_of(&rendered.object.metadata);
-            let (mut changes, announced) = published(pool, rendered, inputs.existing, build, &mut report);
-            changes.extend(target(pool, name, &rendered.sources, now, &mut report));
-            stages.push(Stage::sequence(Purpose::Write, changes));
-            stages.push(Stage::each(Purpose::Announce, announced));
+            warnings = snapshot_not_kept(pool, rendered);
+            config = published(pool, rendered, inputs.existing, build, &mut report);
+            targeting = target(pool, name_of(&rendered.object.metadata), &rendered.sources, now, &mut report);
             Ok(())
         }
     };
@@ -89,35 +98,46 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision<'static, Report> {
     let conditions = condition::conditions(pool, outcome, &time);
     let status =
         conditions.map(|conditions| Change::patch_status(ObjectRef::of(pool), json!({"conditions": conditions})));
-    stages.push(Stage::sequence(Purpose::Status, status));
-    Decision { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), report, recheck: None }
+    Publication {
+        warnings: Decision::of([Stage::each(Purpose::Announce, warnings)]),
+        config: Decision::of([Stage::sequence(Purpose::Write, config)]),
+        pool: Decision::of([Stage::sequence(Purpose::Write, targeting), Stage::sequence(Purpose::Status, status)]),
+        report,
+    }
 }
 
-/// The changes that make the rendered MachineConfig exist as it should be, and the events about it.
+fn snapshot_not_kept(pool: &MachineConfigPool, rendered: &RenderedPool) -> Option<Change> {
+    let unstored = Some(rendered.unstored.join("; ")).filter(|unstored| !unstored.is_empty())?;
+    let message = format!("remote content could not be stored and may differ after the next start: {unstored}");
+    Some(event(pool, true, PoolEvent::SnapshotNotKept, message, None))
+}
+
+/// The changes that make the rendered MachineConfig exist as it should be, each with the events about it: what is written is not
+/// written again by the next decision, so an event that waited for a later write to succeed could be lost.
 fn published(
     pool: &MachineConfigPool,
     rendered: &RenderedPool,
     existing: Option<&MachineConfig>,
     build: &str,
     report: &mut Report,
-) -> (Vec<Change>, Vec<Change>) {
+) -> Vec<Change> {
     let object = &rendered.object;
-    let (mut changes, mut announced) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
     match existing {
         None => {
             // It is about to be used, and must not be deleted before any controller has seen that.
             changes.push(Change::create_with_finalizer(object, IN_USE.as_str()));
             if targeted(pool) == object.metadata.name.as_deref() {
-                announced.push(edit::recreated(object));
+                changes.push(edit::recreated(object));
             } else {
-                announced.extend(generated(pool, rendered, build));
+                changes.extend(generated(pool, rendered, build));
             }
         }
         Some(found) if found.spec != object.spec => {
             // Edited, although nodes rely on it: the name is the content.
             report.needs_config_managers = found.metadata.managed_fields.is_none();
             changes.push(Change::replace_found(found, object));
-            announced.extend(edit::reverted(found).or_else(|| Some(edit::reverted_by_unknown(found))));
+            changes.extend(edit::reverted(found).or_else(|| Some(edit::reverted_by_unknown(found))));
         }
         // Its sources have changed without effect; without this it would look older than they are.
         Some(found) if ORIGIN.iter().any(|key| key.of(&found.metadata) != key.of(&object.metadata)) => {
@@ -127,14 +147,7 @@ fn published(
         }
         Some(_) => {}
     }
-    if !rendered.unstored.is_empty() {
-        let message = format!(
-            "remote content could not be stored and may differ after the next start: {}",
-            rendered.unstored.join("; ")
-        );
-        announced.push(event(pool, true, PoolEvent::SnapshotNotKept, message, None));
-    }
-    (changes, announced)
+    changes
 }
 
 fn generated(pool: &MachineConfigPool, rendered: &RenderedPool, build: &str) -> Vec<Change> {
@@ -211,5 +224,37 @@ fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {
         name: Some(name.to_owned()),
         source: Some(sources.iter().map(source).collect()),
         ..PoolConfiguration::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warning_comes_first_and_the_pool_after_its_rendered_config() {
+        let manifest = |name: &str| json!({"metadata": {"name": name}, "spec": {}});
+        let pool: MachineConfigPool = serde_json::from_value(manifest("worker")).unwrap();
+        let object: MachineConfig = serde_json::from_value(manifest("rendered-worker-1")).unwrap();
+        let rendered = RenderedPool {
+            object,
+            sources: Vec::new(),
+            is_image_overridden: false,
+            findings: Vec::new(),
+            unstored: vec!["no room".to_owned()],
+        };
+        let outcome = Outcome::Rendered(&rendered);
+        let inputs = Inputs { pool: &pool, outcome, existing: None, build: "b1", now: Timestamp::UNIX_EPOCH };
+        let Publication { warnings, config, pool, report } = desired(&inputs);
+        let shown = |decision: &Decision<'static, ()>| -> Vec<(String, Option<&'static str>)> {
+            let all = decision.changes();
+            all.map(|change| (change.object.to_string(), change.event().map(|event| event.reason))).collect()
+        };
+        let about_pool = || "MachineConfigPool worker".to_owned();
+        assert_eq!(shown(&warnings), [(about_pool(), Some("SnapshotNotKept"))]);
+        let created = ("MachineConfig rendered-worker-1".to_owned(), None);
+        assert_eq!(shown(&config), [created, (about_pool(), Some("RenderedConfigGenerated"))]);
+        assert_eq!(shown(&pool), [(about_pool(), None), (about_pool(), None)]);
+        assert_eq!(report.target.as_deref(), Some("rendered-worker-1"));
     }
 }

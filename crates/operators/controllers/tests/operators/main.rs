@@ -164,11 +164,16 @@ async fn operator_without_definitions_is_off_and_starts_when_they_are_installed(
     let running = Running::start(&cluster, false).await;
     let page = running.reports(&format!("[!]toy off: CustomResourceDefinition {BUOYS} not found")).await;
     assert!(page.contains("[!]machineconfig off: CustomResourceDefinition "), "{page}");
-    assert!(page.starts_with("HTTP/1.1 200"), "an operator that is off does not make the process unready: {page}");
+    assert!(page.starts_with("HTTP/1.1 503"), "nothing runs: {page}");
     assert!(!running.is_available("toy") && !running.is_available("machineconfig"));
 
     seaworthy_machineconfig::operator::install(&running.client, NAMESPACE).await.unwrap();
     running.reports("[+]machineconfig ok").await;
+    let page = running.get("/readyz").await;
+    assert!(
+        page.starts_with("HTTP/1.1 200"),
+        "an operator that is not installed does not make the process unready: {page}"
+    );
     running.create::<ControllerConfig>(controller_config()).await;
     running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
     assert!(!running.is_available("toy"));

@@ -66,17 +66,13 @@ impl Operator for Toy {
         "toy"
     }
 
-    fn summary(&self) -> &'static str {
-        "paints buoys"
-    }
-
-    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+    fn required_definitions(&self) -> Vec<CustomResourceDefinition> {
         vec![Buoy::crd()]
     }
 
     fn manifest(&self, _: &Account) -> OperatorManifest {
         OperatorManifest {
-            definitions: self.definitions(),
+            definitions: self.required_definitions(),
             cluster_rules: vec![
                 rule("toy.example.com", &["buoys"], &["get", "list", "watch"]),
                 rule("toy.example.com", &["buoys/status"], &["patch"]),

@@ -25,7 +25,7 @@ use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
 use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition::RenderFailure;
-use seaworthy_plan::rendering::publication::{self, Outcome};
+use seaworthy_plan::rendering::publication::{self, Outcome, Publication};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::rollout::waiting::Waiting;
@@ -143,7 +143,7 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
     let names: Vec<String> = after.pools.iter().map(|pool| pool.name_any()).collect();
     let mut made: BTreeMap<String, (Option<RenderFailure>, Vec<Finding>)> = BTreeMap::new();
     for name in &names {
-        let outcome = render_target(&mut after, name, &changed, inputs).await;
+        let outcome = render_target(&mut after, name, &changed, inputs, &mut problems).await;
         made.insert(name.clone(), outcome);
     }
     let baseline = Baseline::of(before, inputs.now);
@@ -254,6 +254,7 @@ async fn render_target(
     name: &str,
     changed: &BTreeSet<String>,
     preview_inputs: &PreviewInputs,
+    problems: &mut Vec<PreviewProblem>,
 ) -> (Option<RenderFailure>, Vec<Finding>) {
     let Some(pool) = cluster.pool(name).cloned() else { return (None, Vec::new()) };
     let current = targeted(&pool).and_then(|name| cluster.machine_config(name)).cloned();
@@ -318,8 +319,9 @@ async fn render_target(
         build: &preview_inputs.build,
         now: preview_inputs.now,
     };
-    let decision = publication::desired(&inputs);
-    cluster.perform(&decision, preview_inputs.now);
+    let Publication { config, pool, .. } = publication::desired(&inputs);
+    let now = preview_inputs.now;
+    problems.extend(cluster.perform(&config, now).or_else(|| cluster.perform(&pool, now)));
     (None, findings)
 }
 

@@ -6,16 +6,19 @@
 
 pub mod policy;
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::PostParams;
+use kube::core::ClusterResourceScope;
 use kube::{Api, Resource};
-use seaworthy_change::{Change, ObjectRef, Scope};
-
-use seaworthy_runtime::{Applier, Controller, Queue, ReconcileError, Requeue, RetryPolicy, WriteError};
+use seaworthy_change::{Change, ObjectRef};
+use seaworthy_runtime::{
+    Applier, Cache, CacheSet, Controller, Queue, ReconcileError, Requeue, RetryPolicy, WriteError,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -68,28 +71,42 @@ impl ProtectionController {
     /// Restores one of the objects, if it is not as it was installed.
     async fn ensure<K>(&self, nth: usize, wanted: Value) -> Result<(), ProtectionError>
     where
-        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
-        K::Scope: Scope,
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
     {
-        let found = self.applier.read::<K>(NAME).await?;
-        let current = found.as_ref().map(spec);
-        if current.is_some() && current == self.installed().stored[nth] {
+        let mut found = self.applier.read::<K>(NAME).await?;
+        if found.is_none() {
+            // Applied, although that merges it with what a user creates meanwhile: rights can be limited to a name only for
+            // requests that have one. So what came of it is compared like any other.
+            let object: K = serde_json::from_value(wanted.clone()).map_err(kube::Error::SerdeError)?;
+            self.applier.change(Change::apply(&object)).await?;
+            found = self.applier.read::<K>(NAME).await?;
+        }
+        let Some(found) = found else { return Ok(()) };
+        let current = spec(&found);
+        if self.installed().stored[nth].as_ref() == Some(&current) {
             return Ok(());
         }
-        let change = match found {
-            // Not applied, so that fields that a user has added are removed too.
-            Some(found) => {
-                let patch = replacing_patch(&spec(&found), &wanted["spec"]);
-                Change::patch(ObjectRef::of(&found), json!({ "spec": patch }))
-            }
-            None => {
-                let object: K = serde_json::from_value(wanted).map_err(kube::Error::SerdeError)?;
-                Change::apply(&object)
-            }
-        };
-        self.applier.change(change).await?;
-        self.installed().stored[nth] = self.applier.read::<K>(NAME).await?.as_ref().map(spec);
+        // Not applied, so that fields that a user has added are removed too.
+        let patch = replacing_patch(&current, &wanted["spec"]);
+        let change = Change::patch(ObjectRef::of(&found), json!({ "spec": patch }));
+        // From the response to the write, which the applier hands to the cache: what is read later may have been edited already.
+        let written = Arc::<Cache<K>>::default();
+        self.applier_to(CacheSet::new([Arc::clone(&written) as _])).change(change).await?;
+        self.installed().stored[nth] = written.named(NAME).as_deref().map(spec);
         Ok(())
+    }
+
+    /// An applier that hands the responses to its writes to these caches.
+    fn applier_to(&self, caches: CacheSet) -> Applier {
+        let Context { client, leadership, metrics, .. } = &self.context;
+        Applier::new(client.clone(), Self::NAME, leadership.clone(), Arc::clone(metrics), caches)
     }
 
     fn installed(&self) -> std::sync::MutexGuard<'_, Installed> {
@@ -154,9 +171,65 @@ impl ReconcileError for ProtectionError {
 #[cfg(test)]
 mod tests {
     use kube::api::{DeleteParams, Patch, PatchParams};
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{self, Poll};
+
+    use kube::Client;
+    use kube::client::Body;
     use seaworthy_testkit::{Embedded, FaultInjector, FaultRates};
+    use tower_service::Service;
 
     use super::*;
+
+    /// A client whose first patch of the policy is followed by an edit of another user, before its response arrives.
+    #[derive(Clone)]
+    struct EditedAtOnce {
+        client: Client,
+        edit: Arc<Mutex<Option<Value>>>,
+    }
+
+    impl Service<http::Request<Body>> for EditedAtOnce {
+        type Response = http::Response<Body>;
+        type Error = Infallible;
+        type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+        fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+            let kind = request.headers().get(http::header::CONTENT_TYPE);
+            let is_patch = kind.is_some_and(|kind| kind == "application/merge-patch+json");
+            let is_patch_of_policy = is_patch && request.uri().path().contains("policies");
+            let edit = is_patch_of_policy.then(|| self.edit.lock().unwrap().take()).flatten();
+            let client = self.client.clone();
+            Box::pin(async move {
+                let response = client.send(request).await.unwrap();
+                if let Some(edit) = edit {
+                    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
+                    policies.patch(NAME, &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+                }
+                Ok(response)
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn edit_right_after_the_policy_was_restored_is_reverted() {
+        let cluster = Embedded::start().await;
+        let edit = json!({"spec": {"failurePolicy": "Ignore"}});
+        let client = EditedAtOnce { client: cluster.client(), edit: Arc::new(Mutex::new(Some(edit))) };
+        let context = Context::new(Client::new(client, "default"));
+        let (controller, _) = ProtectionController::new(&context);
+        let policies: Api<ValidatingAdmissionPolicy> = Api::all(cluster.client());
+        let failure_policy = async || {
+            controller.reconcile(&()).await.unwrap();
+            policies.get(NAME).await.unwrap().spec.unwrap().failure_policy
+        };
+        assert_eq!(failure_policy().await.as_deref(), Some("Ignore"));
+        assert_eq!(failure_policy().await.as_deref(), Some("Fail"));
+    }
 
     fn apply(value: &Value, patch: &Value) -> Value {
         let Value::Object(patch) = patch else { return patch.clone() };

@@ -58,8 +58,8 @@ impl RenderController {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let every_pool = {
-            let (queue, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
-            move || pools.all().iter().for_each(|pool| queue.mark(pool.name_any()))
+            let (queue, held) = (Arc::clone(&queue), caches.downgrade());
+            move || held.pools().iter().for_each(|pool| queue.mark(pool.name_any()))
         };
         let (mark, mark_every_pool) = (Arc::clone(&queue), every_pool.clone());
         caches.pools.listen(move |delta| {
@@ -73,7 +73,7 @@ impl RenderController {
                 mark_every_pool();
             }
         });
-        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        let (mark, held) = (Arc::clone(&queue), caches.downgrade());
         caches.machine_configs.listen(move |delta: &Delta<MachineConfig>| {
             if delta.sides().any(|side| is_rendered(side)) {
                 // Rendered MachineConfigs concern the pool that owns them.
@@ -87,7 +87,7 @@ impl RenderController {
             if content(&delta.before) == content(&delta.after) {
                 return;
             }
-            for pool in pools.all() {
+            for pool in held.pools() {
                 let Some(selector) = &pool.spec.machine_config_selector else { continue };
                 // An invalid selector is reported when the pool is rendered.
                 let Ok(selection) = Selection::of(selector) else { continue };
@@ -101,12 +101,9 @@ impl RenderController {
         });
         let mark = every_pool.clone();
         caches.controller_configs.listen(move |_| mark());
-        let mark = every_pool;
-        caches.kubelet_configs.listen({
-            let mark = mark.clone();
-            move |_| mark()
-        });
-        caches.container_runtime_configs.listen(move |_| mark());
+        let mark = every_pool.clone();
+        caches.kubelet_configs.listen(move |_| mark());
+        caches.container_runtime_configs.listen(move |_| every_pool());
         let remote = Remote { policy, snapshots: snapshots.clone(), is_offline: false };
         let controller = RenderController {
             context: context.clone(),
@@ -166,6 +163,7 @@ impl RenderController {
             publication::desired(&publication::Inputs { pool, outcome, existing, build, now })
         };
         let mut decision = decide(pool, existing.as_deref());
+        self.applier.perform(&decision.warnings).await.result()?;
         let report = &decision.report;
         if report.needs_pool_managers || report.needs_config_managers {
             // Caches leave out field managers, which show which client edited which field.
@@ -188,13 +186,8 @@ impl RenderController {
             let managed = read_pool.as_ref().map(managed);
             decision = decide(managed.as_ref().unwrap_or(pool), read.as_ref().or(existing.as_deref()));
         }
-        match (&decision.report.target, outcome) {
-            (Some(target), _) => self.context.targets.set(&pool.name_any(), target),
-            // The pool keeps the last target that could be rendered, or one that a user has set to continue.
-            (None, _) => self.context.targets.forget(&pool.name_any()),
-        }
         if let Err(failure) = outcome
-            && !decision.is_empty()
+            && !decision.pool.is_empty()
         {
             tracing::warn!(
                 pool = pool.name_any(),
@@ -206,7 +199,14 @@ impl RenderController {
         if let Ok(Target::Rendered(_)) = outcome {
             self.snapshots.flush(&self.applier).await?;
         }
-        self.applier.perform(&decision).await.result()?;
+        self.applier.perform(&decision.config).await.result()?;
+        match &decision.report.target {
+            // Only now: while the rendered MachineConfig cannot be written, the nodes go on to the target that the pool has.
+            Some(target) => self.context.targets.set(&pool.name_any(), target),
+            // The pool keeps the last target that could be rendered, or one that a user has set to continue.
+            None => self.context.targets.forget(&pool.name_any()),
+        }
+        self.applier.perform(&decision.pool).await.result()?;
         Ok(decision.report.is_new_target)
     }
 
@@ -349,7 +349,7 @@ mod tests {
     use kube::api::PostParams;
     use seaworthy_api::machineconfiguration::ControllerConfig;
     use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
-    use seaworthy_testkit::{Embedded, controller_config};
+    use seaworthy_testkit::{Embedded, FaultInjector, FaultRates, controller_config, file};
 
     use super::*;
     use serde_json::json;
@@ -402,5 +402,45 @@ mod tests {
         reconcile().await;
         edit(pin(None)).await;
         assert_eq!(reconcile().await.0, Some(INPUTS_TIMEOUT));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pool_keeps_its_target_for_orders_while_the_next_one_cannot_be_written() {
+        let cluster = Embedded::start().await;
+        let client = cluster.client();
+        install(&client, &definitions(), NAMESPACE).await.unwrap();
+        let injector = FaultInjector::new(FaultRates::default(), 1);
+        let context = Context::new(cluster.client_with_faults(&injector));
+        let caches = &context.caches;
+        let pool = json!({"metadata": {"name": "infra"}, "spec": {"machineConfigSelector": {
+            "matchLabels": {"machineconfiguration.openshift.io/role": "infra"},
+        }}});
+        let pools: Api<MachineConfigPool> = Api::all(client.clone());
+        let pool = pools.create(&PostParams::default(), &serde_json::from_value(pool).unwrap()).await.unwrap();
+        caches.pools.record_write(pool);
+        let configs: Api<MachineConfig> = Api::all(client.clone());
+        let create = async |name: &str| {
+            let object = serde_json::from_value(file(name, "infra", &format!("/etc/{name}"), "a")).unwrap();
+            caches.machine_configs.record_write(configs.create(&PostParams::default(), &object).await.unwrap());
+        };
+        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
+        let target = || targeted(&caches.pools.named("infra").unwrap()).map(str::to_owned);
+        let is_ordered = || context.targets.matches(&caches.pools.named("infra").unwrap());
+
+        create("50-a").await;
+        controller.reconcile(&"infra".to_owned()).await.unwrap();
+        let first = target();
+        assert!(first.is_some() && is_ordered());
+
+        create("50-b").await;
+        // Reads succeed, and the first write is that of the rendered MachineConfig.
+        injector.set_rates(FaultRates { conflict: 1000, ..FaultRates::default() });
+        controller.reconcile(&"infra".to_owned()).await.unwrap_err();
+        assert!(target() == first && is_ordered(), "its nodes go on to the first target");
+
+        injector.set_rates(FaultRates::default());
+        controller.reconcile(&"infra".to_owned()).await.unwrap();
+        assert!(target() != first && is_ordered());
     }
 }

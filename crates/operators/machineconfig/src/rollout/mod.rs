@@ -95,44 +95,44 @@ impl RolloutController {
     pub fn new(context: &Context, drains: ActiveDrains, own_node: Option<String>) -> (Self, Arc<Queue<RolloutKey>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
-        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        let (mark, held) = (Arc::clone(&queue), caches.downgrade());
         caches.nodes.listen(move |delta| {
             if delta.before.as_ref().map(|node| node.rollout_fields())
                 == delta.after.as_ref().map(|node| node.rollout_fields())
             {
                 return;
             }
-            affected_keys(&pools.all(), delta).into_iter().for_each(|key| mark.mark(key));
+            affected_keys(&held.pools(), delta).into_iter().for_each(|key| mark.mark(key));
         });
-        let (mark, pools, nodes) = (Arc::clone(&queue), Arc::clone(&caches.pools), Arc::clone(&caches.nodes));
+        let (mark, held) = (Arc::clone(&queue), caches.downgrade());
         caches.machine_config_nodes.listen(move |delta| {
             for side in delta.sides() {
                 let pool = &side.spec.pool.name;
-                let is_known = pools.named(pool).is_some();
-                mark.mark(if is_known { RolloutKey::Pool(pool.clone()) } else { RolloutKey::Unassigned });
-                if nodes.named(&side.name_any()).is_none() {
+                mark.mark(if held.has_pool(pool) { RolloutKey::Pool(pool.clone()) } else { RolloutKey::Unassigned });
+                if !held.has_node(&side.name_any()) {
                     mark.mark(RolloutKey::Unassigned);
                 }
             }
         });
-        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        let mark_all = {
+            let (queue, held) = (Arc::clone(&queue), caches.downgrade());
+            move || {
+                held.pools().iter().for_each(|pool| queue.mark(RolloutKey::Pool(pool.name_any())));
+                queue.mark(RolloutKey::Unassigned);
+            }
+        };
+        let (mark, mark_affected) = (Arc::clone(&queue), mark_all.clone());
         caches.pools.listen(move |delta| {
             let selector =
                 |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
             // Also a deleted one, whose gauges are removed.
             delta.sides().for_each(|side| mark.mark(RolloutKey::Pool(Key::of(&**side).name)));
-            if selector(&delta.before) == selector(&delta.after) && !changes_presence(delta) {
-                return;
-            }
             // Nodes change pools, or waited for one.
-            pools.all().iter().for_each(|pool| mark.mark(RolloutKey::Pool(pool.name_any())));
-            mark.mark(RolloutKey::Unassigned);
+            if selector(&delta.before) != selector(&delta.after) || changes_presence(delta) {
+                mark_affected();
+            }
         });
-        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
-        caches.controller_configs.listen(move |_| {
-            pools.all().iter().for_each(|pool| mark.mark(RolloutKey::Pool(pool.name_any())));
-            mark.mark(RolloutKey::Unassigned);
-        });
+        caches.controller_configs.listen(move |_| mark_all());
         let controller = RolloutController {
             context: context.clone(),
             applier: context.applier(Self::NAME),
