@@ -53,7 +53,7 @@ fn what_takes_effect_at_boot_is_a_reboot(#[case] new: Value, #[case] what: &str)
 }
 
 #[test]
-fn file_that_matches_no_policy_is_a_reboot_and_says_so() {
+fn file_that_matches_no_policy_is_a_reboot_and_is_reported() {
     let found = added(files(&["/etc/chrony.conf", "/var/lib/kubelet/config.json"]));
     assert_eq!(found.level, Level::Reboot);
     let decisive: Vec<String> = found.decisive().map(|cause| format!("{}: {}", cause.what, cause.rule)).collect();

@@ -216,7 +216,7 @@ fn changes(decision: &Decision<'_, Report>) -> Vec<Change> {
 const NO_TIME: SignedDuration = SignedDuration::ZERO;
 
 #[test]
-fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
+fn row_d43_a_drain_cordons_evicts_and_then_reports_that_it_is_done() {
     let pods = sorted(&[pod("p", json!({}))], &[], EvictionRules::default());
     let mut node = asks("drain-1");
     let decision = decide(&node, &pods, NO_TIME);
@@ -382,7 +382,7 @@ fn our_cordon_is_lifted_for_a_request_that_was_the_last_one_before_it() {
     assert_eq!(
         decide(&node, &Evictions::default(), NO_TIME).report.progress,
         DrainProgress::Idle,
-        "it is somebody else's"
+        "another client cordoned it"
     );
     annotate(&mut node, CORDONED_FOR, "drain-2");
     let decision = decide(&node, &Evictions::default(), NO_TIME);

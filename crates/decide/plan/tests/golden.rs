@@ -98,11 +98,11 @@ fn every_case_gives_the_recorded_answer() {
             assert_eq!(ours[key], theirs[key], "{id}: {key}");
         }
         assert_eq!(ours["configuration"]["name"], theirs["configuration"]["name"], "{id}");
-        let said = |status: &Value| -> Vec<[Value; 3]> {
+        let reported = |status: &Value| -> Vec<[Value; 3]> {
             let conditions = status["conditions"].as_array().unwrap();
             conditions.iter().map(|one| ["type", "status", "message"].map(|key| one[key].clone())).collect()
         };
-        assert_eq!(said(&ours), said(theirs), "{id}");
+        assert_eq!(reported(&ours), reported(theirs), "{id}");
         for condition in ours["conditions"].as_array().unwrap() {
             assert_ne!(condition["reason"].as_str().unwrap(), "", "{id}");
         }

@@ -140,7 +140,7 @@ fn the_steps_follow_the_node_and_are_over_when_it_is_done() {
 }
 
 #[test]
-fn a_failed_node_says_what_its_daemon_says() {
+fn a_failed_node_has_the_message_of_its_daemon() {
     let mut node = node("w1", "0/1R Degraded");
     annotate(&mut node, annotation::REASON, "disk full");
     let reason = Reason::Failed { message: "disk full".to_owned() };
@@ -246,7 +246,7 @@ fn only_what_is_ours_is_applied() {
     let types: Vec<&str> = conditions.iter().filter_map(|found| found["type"].as_str()).collect();
     assert_eq!(types.len(), 14, "{types:?}");
     assert!(!types.contains(&"PinnedImageSetsDegraded") && !types.contains(&"example.org/Audited"), "{types:?}");
-    assert!(types.contains(&"PinnedImageSetsProgressing"), "made here, and nobody has touched it");
+    assert!(types.contains(&"PinnedImageSetsProgressing"), "made here, and no other writer has touched it");
     assert!(conditions.iter().all(|found| found.get("observedGeneration").is_none()));
 }
 

@@ -31,13 +31,13 @@ enum Event {
     Fail(usize),
     /// A node stops being ready, or is ready again.
     Flip(usize),
-    /// Somebody cordons or uncordons a node.
+    /// A user cordons or uncordons a node.
     Cordon(usize),
     /// The pool gets another target.
     Retarget(u8),
-    /// Somebody pauses the pool, or lets it go on.
+    /// A user pauses the pool, or lets it go on.
     Pause,
-    /// Somebody changes the budget.
+    /// A user changes the budget.
     Budget(i64),
 }
 
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_nodes_says_nothing(nodes in fleet(), max in -1i64..5, seed in any::<u64>()) {
+    fn the_order_of_the_nodes_changes_nothing(nodes in fleet(), max in -1i64..5, seed in any::<u64>()) {
         let pool = pool("worker", "1", json!({"maxUnavailable": max}));
         let mut shuffled = nodes.clone();
         let mut state = seed;

@@ -26,7 +26,7 @@ use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::paths;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
-use support::{WAIT_TIMEOUT, World, file, is_degraded, said, timings};
+use support::{WAIT_TIMEOUT, World, file, is_degraded, timings, value_of};
 
 fn boot_id(node: &Node) -> String {
     node.status.clone().unwrap().node_info.unwrap().boot_id
@@ -82,15 +82,15 @@ async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_i
     world.fleet.add("w1", "worker").await.unwrap();
     world.settled(1).await;
     let (node, host) = (world.node("w1").await, world.fleet.host("w1").unwrap());
-    assert_eq!(said(&node, annotation::CURRENT_CONFIG), wanted);
-    assert_eq!(said(&node, annotation::FIRST_PIVOT_CONFIG), wanted);
+    assert_eq!(value_of(&node, annotation::CURRENT_CONFIG), wanted);
+    assert_eq!(value_of(&node, annotation::FIRST_PIVOT_CONFIG), wanted);
     assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
     assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
     // What only the endpoint adds; and it was all there before the node was.
     assert!(host.text("/etc/kubernetes/kubeconfig").unwrap().contains("https://api.example:6443"));
     assert!(!host.exists(paths::ENCAPSULATED).unwrap());
     assert_eq!(world.fleet.boots("w1"), 0);
-    assert_eq!(said(&node, annotation::DESIRED_DRAIN), "");
+    assert_eq!(value_of(&node, annotation::DESIRED_DRAIN), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +102,7 @@ async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_
     let mut seen = Box::pin(watcher(nodes, watcher::Config::default()).default_backoff().applied_objects());
     let silent = tokio::spawn(async move {
         while let Some(node) = seen.next().await {
-            if node.is_ok_and(|node| is_degraded(&node) && said(&node, annotation::REASON).is_empty()) {
+            if node.is_ok_and(|node| is_degraded(&node) && value_of(&node, annotation::REASON).is_empty()) {
                 return;
             }
         }
@@ -114,18 +114,22 @@ async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_
     let nodes: Vec<Node> = Api::all(world.client.clone()).list(&ListParams::default()).await.unwrap().items;
     let bad: Vec<&Node> = nodes.iter().filter(|node| is_degraded(node)).collect();
     assert_eq!(bad.len(), 1);
-    let reason = said(bad[0], annotation::REASON);
+    let reason = value_of(bad[0], annotation::REASON);
     assert!(reason.contains("/usr/share/banner") && reason.contains("Read-only file system"), "{reason}");
     let name = bad[0].metadata.name.clone().unwrap();
     let others: Vec<&Node> = nodes.iter().filter(|node| !is_degraded(node)).collect();
-    assert!(others.iter().all(|node| said(node, annotation::DESIRED_CONFIG) == said(node, annotation::CURRENT_CONFIG)));
+    assert!(
+        others
+            .iter()
+            .all(|node| value_of(node, annotation::DESIRED_CONFIG) == value_of(node, annotation::CURRENT_CONFIG))
+    );
 
     // The fixed configuration goes to all nodes, first to the one that failed.
     world.apply("50-bad", file("/etc/banner", "x")).await;
     let wanted = support::target(&world.api::<MachineConfigPool>().get("worker").await.unwrap()).unwrap().to_owned();
-    world.until(&name, |node: &Node| said(node, annotation::DESIRED_CONFIG) == wanted).await;
+    world.until(&name, |node: &Node| value_of(node, annotation::DESIRED_CONFIG) == wanted).await;
     let others: Vec<String> = others.iter().map(|node| node.metadata.name.clone().unwrap()).collect();
-    world.until(&name, |node: &Node| said(node, annotation::CURRENT_CONFIG) == wanted).await;
+    world.until(&name, |node: &Node| value_of(node, annotation::CURRENT_CONFIG) == wanted).await;
     world.settled(3).await;
     for other in &others {
         assert_eq!(world.fleet.boots(other), 1);
@@ -253,9 +257,9 @@ async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() 
     world.api::<MachineConfig>().delete("50-motd", &Default::default()).await.unwrap();
     world.settled(1).await;
     let is_free = |node: &Node| {
-        let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
-        said(annotation::STATE).as_deref() == Some("Done")
-            && said(annotation::DESIRED_CONFIG) == said(annotation::CURRENT_CONFIG)
+        let value = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
+        value(annotation::STATE).as_deref() == Some("Done")
+            && value(annotation::DESIRED_CONFIG) == value(annotation::CURRENT_CONFIG)
     };
     world.until("w1", is_free).await;
     assert_eq!(world.fleet.boots("w1"), 0);

@@ -281,7 +281,7 @@ fn what_systemd_refuses_or_fails_at_is_named_and_not_tried_in_another_way() {
 }
 
 #[test]
-fn service_that_never_stops_is_named_after_its_limit_and_keeps_nobody_from_the_next_call() {
+fn service_that_never_stops_is_named_after_its_limit_and_the_next_call_works() {
     let Some(it) = fixture(true) else { return };
     let host = it.host.with_timeout(Duration::from_millis(50));
     for (verb, error) in [("restart", host.restart("endless.service")), ("reload", host.reload("endless.service"))] {

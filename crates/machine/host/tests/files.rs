@@ -67,7 +67,7 @@ fn a_file_is_written_with_its_folders_and_read_back() {
 }
 
 #[test]
-fn the_length_and_the_content_of_a_file_are_told_without_handing_it_out() {
+fn the_length_and_the_content_of_a_file_are_compared_without_handing_it_out() {
     on_both(|host| {
         let long: Vec<u8> = (0..200_000_u32).map(|number| number as u8).collect();
         for bytes in [&b""[..], b"x", &long] {
@@ -154,7 +154,7 @@ fn a_path_that_is_not_plain_is_refused(#[case] path: &str) {
 }
 
 #[test]
-fn what_stands_in_the_way_is_named() {
+fn what_is_in_the_way_is_named() {
     on_both(|host| {
         host.write("/etc/file", b"", own(0o644)).unwrap();
         let error = host.write("/etc/file/below", b"", own(0o644)).unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn accounts_come_from_the_machines_files() {
 }
 
 #[test]
-fn programs_that_fail_are_named_with_what_they_said_and_secrets_are_not() {
+fn programs_that_fail_are_named_with_their_output_and_secrets_are_not() {
     let folder = tempfile::tempdir().unwrap();
     let programs = Scripted::default();
     let lines = Arc::clone(&programs.lines);
@@ -314,23 +314,23 @@ fn a_program_that_never_ends_is_stopped() {
 }
 
 #[test]
-fn changes_are_heard_of_whoever_makes_them_and_others_are_not() {
+fn changes_of_watched_files_are_reported_by_any_writer_and_others_are_not() {
     let real = real();
     let host = &real.host;
     host.write("/etc/a/listed", b"1", own(0o644)).unwrap();
-    let (sender, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let paths = ["/etc/a/listed", "/etc/later/below/x"].map(str::to_owned);
     let watch = host.watch(&paths, Arc::new(move || sender.send(()).unwrap_or_default())).unwrap();
     let root = real._folder.path();
     let timeout = Duration::from_secs(30);
     std::fs::write(root.join("etc/a/other"), "x").unwrap();
     std::fs::write(root.join("etc/a/listed"), "2").unwrap();
-    heard.recv_timeout(timeout).unwrap();
+    receiver.recv_timeout(timeout).unwrap();
     // A folder that was not there.
     std::fs::create_dir(root.join("etc/later")).unwrap();
-    heard.recv_timeout(timeout).unwrap();
+    receiver.recv_timeout(timeout).unwrap();
     // The end of the watch ends its thread, and with it the channel.
     drop(watch);
-    while heard.recv_timeout(timeout).is_ok() {}
-    assert_eq!(heard.recv_timeout(timeout), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    while receiver.recv_timeout(timeout).is_ok() {}
+    assert_eq!(receiver.recv_timeout(timeout), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
 }

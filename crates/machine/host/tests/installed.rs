@@ -76,7 +76,7 @@ fn links(folder: &Path, top: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn verbs_leave_the_same_links_as_the_real_one_and_say_the_same() {
+fn verbs_leave_the_same_links_and_print_the_same_as_the_real_one() {
     let Some(program) = systemctl() else { return };
     let real = |root: &Path, arguments: &[&str]| {
         let mut command = Command::new(&program);
@@ -141,7 +141,7 @@ fn a_folder_of_a_machine_that_runs_is_refused() {
 }
 
 #[test]
-fn nothing_is_told_or_run_and_a_boot_is_a_number() {
+fn nothing_is_notified_or_run_and_a_boot_is_a_number() {
     let root = root();
     let host = FolderHost::open(root.path()).unwrap();
     assert!(!host.is_running());

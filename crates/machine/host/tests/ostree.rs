@@ -101,7 +101,7 @@ fn what_is_booted_is_asked_for_once_in_each_boot() {
 }
 
 #[test]
-fn what_is_booted_is_read_from_what_rpm_ostree_says() {
+fn what_is_booted_is_read_from_rpm_ostrees_output() {
     let booted = json!({
         "container-image-reference": "ostree-remote-registry:fedora:docker://registry.example.org/os@sha256:1",
         "requested-packages": ["sysstat"],

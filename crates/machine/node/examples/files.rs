@@ -13,7 +13,7 @@ use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FolderHost;
 use seaworthy_node::order::NextAttempt;
-use seaworthy_node::{Agent, AgentOptions, Config, Order};
+use seaworthy_node::{Agent, AgentOptions, Config, ConfigSpec, Order};
 use serde_json::{Value, json};
 
 /// A folder whose files need no action: neither a drain nor a reboot delays the update.
@@ -76,7 +76,7 @@ fn config(name: &str, count: usize, text: &str) -> Result<Config, serde_json::Er
     let files: Vec<Value> = (0..count).map(file).collect();
     let spec = json!({"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": files}}});
     let spec: MachineConfigSpec = serde_json::from_value(spec)?;
-    Ok(Config { name: name.to_owned(), spec: Some(Arc::new(spec)), image: None })
+    Ok(Config { name: name.to_owned(), spec: ConfigSpec::Found(Arc::new(spec)), image: None })
 }
 
 /// JSON has no larger numbers.

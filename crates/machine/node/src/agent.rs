@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::order::{Config, NextAttempt, Order, REPAIRED, Report};
 use crate::paths;
 use crate::update::boot_mismatch::BootCheck;
+use crate::update::current_config::CurrentConfig;
 use crate::update::drain_wait::DrainWait;
 use crate::update::failed_update::FailedUpdate;
 use crate::update::journal::Journal;
@@ -89,7 +90,7 @@ impl AttemptContext {
                 (false, true) => Some(format!("what is booted is not {}", disk.name)),
                 (false, false) => None,
             };
-            let failed = FailedUpdate::load(host)?;
+            let failed = FailedUpdate::load(host, &context.to.name)?;
             context.disruption = disruption_of(disk, &context.to, order, boot, failed.as_ref());
             context.refusal = failed.filter(|failed| failed.is_final);
         }
@@ -229,8 +230,10 @@ impl<H: Host> Agent<H> {
                 }
             }
         }
-        let Some(disk) = current_config::determine(host, reboot, order)? else {
-            return Ok(Report::rebooting("the first boot is completed".to_owned()));
+        let disk = match current_config::determine(host, reboot, order)? {
+            CurrentConfig::Known(disk) => *disk,
+            CurrentConfig::AfterBoot => return Ok(Report::rebooting("the first boot is completed".to_owned())),
+            CurrentConfig::NotRead => return Ok(Report::superseded(order)),
         };
         let mut boot_check = BootCheck::new(host, &disk)?;
         let context = AttemptContext::read(&mut boot_check, host, &disk, order)?;

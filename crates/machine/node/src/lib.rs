@@ -31,5 +31,5 @@ pub use decide::steps::{Step, steps};
 pub use decide::target::TargetState;
 pub use decide::{observed, target};
 pub use drift::{difference, validate};
-pub use order::{Config, Order, Report};
+pub use order::{Config, ConfigSpec, Order, Report};
 pub use update::{first_boot, perform, recovery};

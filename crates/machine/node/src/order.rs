@@ -14,12 +14,30 @@ use crate::failure::Failure;
 /// Reason of the event about repaired files. It is a Normal event even in a report of a failure.
 pub const REPAIRED: &str = "ConfigDriftRepaired";
 
+/// The content of a configuration, as far as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigSpec {
+    /// Only the name mattered.
+    NotRead,
+    /// The cluster has no such MachineConfig.
+    NotFound,
+    Found(Arc<MachineConfigSpec>),
+}
+
+impl ConfigSpec {
+    pub fn found(&self) -> Option<&Arc<MachineConfigSpec>> {
+        match self {
+            ConfigSpec::Found(spec) => Some(spec),
+            ConfigSpec::NotRead | ConfigSpec::NotFound => None,
+        }
+    }
+}
+
 /// A configuration by name.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub name: String,
-    /// `None` if the cluster has no such MachineConfig, or only its name matters.
-    pub spec: Option<Arc<MachineConfigSpec>>,
+    pub spec: ConfigSpec,
     /// The image that was built for it.
     pub image: Option<String>,
 }
@@ -32,10 +50,17 @@ impl Config {
 
     /// The parsed configuration.
     pub(crate) fn target(&self) -> Result<TargetState, Failure> {
-        let Some(spec) = &self.spec else {
-            let reason =
-                format!("MachineConfig {} not found; waiting for it to appear or for a new desiredConfig", self.name);
-            return Err(Failure::degraded(reason));
+        let name = &self.name;
+        let spec = match &self.spec {
+            ConfigSpec::Found(spec) => spec,
+            ConfigSpec::NotFound => {
+                let reason =
+                    format!("MachineConfig {name} not found; waiting for it to appear or for a new desiredConfig");
+                return Err(Failure::degraded(reason));
+            }
+            ConfigSpec::NotRead => {
+                return Err(Failure::degraded(format!("MachineConfig {name} was not read; it is read again")));
+            }
         };
         Ok(TargetState::parse(&self.name, Arc::clone(spec), self.built_image())?)
     }
@@ -44,7 +69,7 @@ impl Config {
 impl From<&TargetState> for Config {
     /// The name and the image; the content stays on the disk.
     fn from(target: &TargetState) -> Self {
-        Config { name: target.name.clone(), spec: None, image: target.built_image.clone() }
+        Config { name: target.name.clone(), spec: ConfigSpec::NotRead, image: target.built_image.clone() }
     }
 }
 
@@ -117,7 +142,7 @@ impl Report {
         }
     }
 
-    /// The order has changed since it was read: it is read again.
+    /// The order, or what had to be read for it, has changed since it was read: it is read again.
     pub(crate) fn superseded(order: &Order) -> Self {
         Report {
             state: order.working_state(),

@@ -6,11 +6,11 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::FakeHost;
 use seaworthy_node::agent::{Agent, AgentOptions};
-use seaworthy_node::order::{NextAttempt, Order};
+use seaworthy_node::order::{ConfigSpec, NextAttempt, Order};
 use serde_json::json;
 
 #[test]
-fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() {
+fn unknown_machine_is_left_alone_and_reports_how_it_is_adopted() {
     let host = FakeHost::new("m");
     let mut agent = Agent::new(host.clone(), AgentOptions::default());
     let report = agent.sync(&Order::default(), &mut |_| true);
@@ -36,9 +36,9 @@ fn misspelt_consent_is_none_and_is_shown_with_the_command_that_corrects_it() {
 }
 
 #[test]
-fn machine_that_was_made_anew_before_its_pools_configuration_came_is_taken_in_again() {
+fn machine_whose_node_is_recreated_before_its_pools_configuration_came_is_adopted_again() {
     let mut agent = Agent::new(FakeHost::new("m"), AgentOptions::default());
-    let nothing = Config { name: UNCONFIGURED.to_owned(), spec: None, image: None };
+    let nothing = Config { name: UNCONFIGURED.to_owned(), spec: ConfigSpec::NotFound, image: None };
     let mut order = Order { current: Some(nothing), ..Order::default() };
     let report = agent.sync(&order, &mut |_| true);
     assert!(report.state == State::Degraded && report.reason.contains("seaworthy.dev/adopt=true"), "{}", report.reason);

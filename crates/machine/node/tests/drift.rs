@@ -43,7 +43,7 @@ fn with_unit() -> support::Config {
 }
 
 #[test]
-fn everything_that_differs_is_put_right_at_once_and_who_reads_it_is_told_once() {
+fn everything_that_differs_is_reverted_at_once_and_its_readers_are_notified_once() {
     let ours = files(vec![file(POLICY, "ours"), file(REGISTRY, "ours")]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
     enable_repair(&mut node, &ManualClock::default());
@@ -63,10 +63,10 @@ fn everything_that_differs_is_put_right_at_once_and_who_reads_it_is_told_once() 
 
 /// Whatever comes after it in the same attempt.
 #[rstest]
-#[case::claim_that_nobody_answers("claim", State::Done)]
+#[case::claim_without_an_answer("claim", State::Done)]
 #[case::update_that_fails("update", State::Degraded)]
 #[case::order_that_is_refused("refusal", State::Unreconcilable)]
-fn what_was_put_right_is_told_once_whatever_becomes_of_the_order(#[case] what: &str, #[case] state: State) {
+fn what_was_reverted_is_reported_once_whatever_becomes_of_the_order(#[case] what: &str, #[case] state: State) {
     let quiet = "/etc/nmstate/openshift/a";
     let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "old")]));
     let mut node = Node::new(FakeHost::new("m"), &old);
@@ -126,9 +126,9 @@ fn a_unit_that_was_edited_is_read_and_started_again() {
 }
 
 #[rstest]
-#[case::by_nobody(None)]
+#[case::by_no_policy(None)]
 #[case::by_the_cluster(Some("a.service"))]
-fn a_drop_in_is_put_right_where_it_is_known_what_that_needs(#[case] policy: Option<&str>) {
+fn a_drop_in_is_reverted_where_it_is_known_what_that_needs(#[case] policy: Option<&str>) {
     let mut node = Node::new(FakeHost::new("m"), &with_unit());
     let known = policy.map(|name| {
         let action = json!({"type": "Restart", "restart": {"serviceName": name}});
@@ -150,7 +150,7 @@ fn a_drop_in_is_put_right_where_it_is_known_what_that_needs(#[case] policy: Opti
 }
 
 #[test]
-fn what_needs_a_reboot_is_left_as_it_is_and_said() {
+fn what_needs_a_reboot_is_left_unchanged_and_reported() {
     let ours = files(vec![file("/etc/random", "ours"), file(POLICY, "ours")]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
     enable_repair(&mut node, &ManualClock::default());
@@ -168,7 +168,7 @@ fn what_needs_a_reboot_is_left_as_it_is_and_said() {
 }
 
 #[test]
-fn what_needs_a_drain_is_put_right_only_on_a_node_that_is_never_drained() {
+fn what_needs_a_drain_is_reverted_only_on_a_node_that_is_never_drained() {
     let registries = "unqualified-search-registries = [\"example.org\"]\n";
     let path = "/etc/containers/registries.conf";
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(path, registries)])));
@@ -186,7 +186,7 @@ fn what_needs_a_drain_is_put_right_only_on_a_node_that_is_never_drained() {
 }
 
 #[test]
-fn somebody_who_keeps_changing_a_file_is_named_by_it_and_not_fought_with() {
+fn a_file_that_keeps_being_changed_is_named_and_no_longer_reverted() {
     let clock = ManualClock::default();
     let mut node =
         Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours"), file(REGISTRY, "a")])));
@@ -209,7 +209,7 @@ fn somebody_who_keeps_changing_a_file_is_named_by_it_and_not_fought_with() {
 }
 
 #[test]
-fn a_service_that_cannot_be_told_is_told_later_and_until_then_the_node_is_not_done() {
+fn a_service_that_cannot_be_reloaded_is_reloaded_later_and_until_then_the_node_is_not_done() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours")])));
     enable_repair(&mut node, &ManualClock::default());
     node.host.put(POLICY, b"theirs", 0o644);

@@ -72,7 +72,7 @@ impl Machine {
 const QUIET: &str = "/etc/nmstate/openshift";
 
 #[test]
-fn real_files_come_change_go_and_give_back_what_stood_there() {
+fn real_files_are_written_changed_and_removed_and_the_original_ones_restored() {
     let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
     std::fs::create_dir_all(machine.at(QUIET)).unwrap();
     let theirs = machine.at(QUIET).join("theirs");
@@ -138,7 +138,7 @@ fn what_cannot_be_written_takes_everything_back_and_is_named() {
 }
 
 #[test]
-fn a_link_that_somebody_has_laid_leads_nobody_out() {
+fn a_planted_link_leads_no_write_out_of_the_root() {
     let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
     let outside = tempfile::tempdir().unwrap();
     let victim = outside.path().join("victim");
@@ -198,7 +198,7 @@ fn a_daemon_that_dies_in_the_middle_is_taken_back_by_the_next() {
 }
 
 #[test]
-fn packages_are_asked_only_for_what_stands_where_a_file_comes() {
+fn packages_are_queried_only_for_files_that_are_overwritten() {
     let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
     std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
     std::fs::write(machine.at("/usr/bin/dpkg"), "").unwrap();

@@ -21,8 +21,8 @@ fn with_clock(first: &Config, clock: &ManualClock) -> Node {
 /// An attempt; requests are not granted.
 fn attempt(node: &mut Node) -> Report {
     let report = node.agent.sync(&node.order, &mut |_| true);
-    if let Some(wish) = &report.drain_request {
-        node.order.desired_drain = Some(wish.clone());
+    if let Some(request) = &report.drain_request {
+        node.order.desired_drain = Some(request.clone());
     }
     if !report.is_rebooting {
         node.order.state = Some(report.state);
@@ -35,26 +35,26 @@ fn attempt(node: &mut Node) -> Report {
 #[rstest]
 #[case::drain("drain-new", 59, "FailedToDrain", "1 hour")]
 #[case::uncordon("uncordon-new", 9, "FailedToUncordon", "10 minutes")]
-fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_its_limit(
-    #[case] wish: &str,
+fn a_drain_request_is_reported_with_its_time_and_fails_after_its_limit(
+    #[case] request: &str,
     #[case] minutes: u32,
     #[case] event: &str,
     #[case] limit: &str,
 ) {
     let clock = ManualClock::default();
     let new = config("new", &files(vec![file(LOUD, "x")]));
-    let mut node = match wish {
+    let mut node = match request {
         "drain-new" => with_clock(&config("old", &files(vec![])), &clock),
         _ => with_clock(&new, &clock),
     };
     node.order.desired = Some(new);
-    if wish == "uncordon-new" {
+    if request == "uncordon-new" {
         node.order.last_applied_drain = Some("drain-new".to_owned());
         node.order.desired_drain = Some("drain-new".to_owned());
     }
     let first = attempt(&mut node);
-    assert_eq!((first.drain_request.as_deref(), first.state), (Some(wish), State::Working));
-    assert!(first.reason.starts_with("waiting for ") && first.reason.contains(wish), "{}", first.reason);
+    assert_eq!((first.drain_request.as_deref(), first.state), (Some(request), State::Working));
+    assert!(first.reason.starts_with("waiting for ") && first.reason.contains(request), "{}", first.reason);
     clock.advance_minutes(minutes);
     let second = attempt(&mut node);
     assert_eq!((second.drain_request, second.state), (None, State::Working));
@@ -63,17 +63,17 @@ fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_i
     clock.advance_minutes(1);
     let late = attempt(&mut node);
     assert_eq!((late.state, late.next_attempt, late.events[0].0), (State::Degraded, NextAttempt::OnChange, event));
-    assert!(late.reason.contains(wish) && late.reason.contains(limit), "{}", late.reason);
+    assert!(late.reason.contains(request) && late.reason.contains(limit), "{}", late.reason);
     clock.advance_minutes(1);
     assert_eq!(attempt(&mut node).reason, late.reason);
     // It comes after all.
-    node.order.last_applied_drain = Some(wish.to_owned());
+    node.order.last_applied_drain = Some(request.to_owned());
     let report = node.settle();
     assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
 }
 
 #[test]
-fn another_order_is_waited_for_anew() {
+fn the_wait_for_another_order_starts_again() {
     let clock = ManualClock::default();
     let mut node = with_clock(&config("old", &files(vec![])), &clock);
     node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
@@ -89,7 +89,7 @@ fn another_order_is_waited_for_anew() {
 }
 
 #[test]
-fn a_node_that_has_failed_says_why_while_it_waits() {
+fn a_failed_node_reports_the_cause_while_it_waits() {
     let clock = ManualClock::default();
     let mut node = with_clock(&config("old", &files(vec![])), &clock);
     node.order.state = Some(State::Degraded);
@@ -134,7 +134,7 @@ fn asked(node: &Node) -> usize {
 }
 
 #[test]
-fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
+fn a_boot_that_does_not_come_is_reported_and_requested_again_with_longer_pauses() {
     let clock = ManualClock::default();
     let mut node = asked_for_boot(&clock);
     clock.advance_minutes(4);
@@ -143,8 +143,9 @@ fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
     clock.advance_minutes(1);
     let late = attempt(&mut node);
     assert_eq!((late.state, late.is_rebooting, late.next_attempt), (State::Degraded, false, NextAttempt::OnChange));
-    let said = "asked for a reboot at 1970-01-01T00:00:00Z (boots into new), and the machine is still in the same boot";
-    assert!(late.reason.starts_with(said), "{}", late.reason);
+    let expected =
+        "asked for a reboot at 1970-01-01T00:00:00Z (boots into new), and the machine is still in the same boot";
+    assert!(late.reason.starts_with(expected), "{}", late.reason);
     assert_eq!(asked(&node), 2);
     clock.advance_minutes(9);
     assert_eq!(attempt(&mut node).reason, late.reason);
@@ -152,7 +153,7 @@ fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
     node.host.fail("reboot ", "Transport endpoint is not connected");
     clock.advance_minutes(1);
     let refused = attempt(&mut node);
-    assert!(refused.reason.starts_with(said) && refused.reason.contains("not connected"), "{}", refused.reason);
+    assert!(refused.reason.starts_with(expected) && refused.reason.contains("not connected"), "{}", refused.reason);
     for (minutes, times) in [(19, 3), (1, 4), (39, 4), (1, 5), (59, 5), (1, 6), (59, 6), (1, 7)] {
         clock.advance_minutes(minutes);
         assert_eq!(attempt(&mut node).state, State::Degraded);
@@ -168,7 +169,7 @@ fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
 
 #[rstest]
 #[case::changing("applying", false)]
-#[case::telling("acting", false)]
+#[case::reloading("acting", false)]
 #[case::changing_back("undoing", false)]
 #[case::waiting_for_its_boot("committed", true)]
 #[case::waiting_for_the_boot_back("reverted", true)]
@@ -192,7 +193,7 @@ fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited
 #[rstest]
 #[case::was_there_before(None, false)]
 #[case::was_made_with_a_pools_configuration(Some(paths::INITIAL_ANNOTATIONS), true)]
-#[case::lost_what_says_which_it_is_in(Some(paths::INITIAL_ANNOTATIONS_DONE), true)]
+#[case::lost_the_name_of_its_configuration(Some(paths::INITIAL_ANNOTATIONS_DONE), true)]
 fn only_a_machine_that_was_there_before_keeps_its_own_authorities(#[case] made: Option<&str>, #[case] are_kept: bool) {
     let host = FakeHost::new("m");
     host.put(paths::KUBELET_CA, b"old", 0o644);
@@ -241,7 +242,7 @@ fn an_order_that_is_taken_back_while_the_boot_does_not_come_is_taken_back_on_the
 }
 
 #[test]
-fn a_first_boot_that_does_not_come_is_said_as_well() {
+fn a_first_boot_that_does_not_come_is_reported_as_well() {
     let clock = ManualClock::default();
     let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
     let host = FakeHost::new("m");

@@ -64,7 +64,7 @@ pub enum Blocker {
     },
     /// Several PodDisruptionBudgets cover the pod, which the API refuses to weigh.
     SeveralBudgets { pod: ObjectName, budgets: Vec<ObjectName> },
-    /// Nobody will start the pod again elsewhere.
+    /// No controller will start the pod again elsewhere.
     Unmanaged { pod: ObjectName },
     /// The pod's local data would be lost.
     LocalData { pod: ObjectName },

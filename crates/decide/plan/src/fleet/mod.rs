@@ -19,6 +19,8 @@ use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, Wait
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
 use seaworthy_change::ObjectRef;
 
+use crate::rollout::forecast;
+
 /// The control-plane topology in which an arbiter keeps quorum together with two control-plane nodes.
 pub const ARBITER_TOPOLOGY: &str = ControlPlaneTopology::HighlyAvailableArbiter.as_str();
 
@@ -262,8 +264,11 @@ impl<'a> NodeView<'a> {
             desired_drain: annotation(node::DESIRED_DRAIN),
             last_applied_drain: annotation(node::LAST_APPLIED_DRAIN),
             cordoned_for,
-            last_order: annotation(seaworthy::annotation::LAST_ORDER)
-                .or_else(|| annotation(seaworthy::annotation::FORMER_LAST_ORDER)),
+            // After a downgrade and another upgrade a node has both.
+            last_order: [seaworthy::annotation::LAST_ORDER, seaworthy::annotation::FORMER_LAST_ORDER]
+                .into_iter()
+                .filter_map(annotation)
+                .max_by_key(|order| forecast::ordered_at(order)),
             paused: annotation(seaworthy::annotation::PAUSED),
             is_rebooting: annotation(node::POST_CONFIG_ACTION) == Some(State::Rebooting.as_str()),
             is_unschedulable,

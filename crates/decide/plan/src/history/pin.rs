@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn pin_to_what_the_pool_cannot_target_says_why() {
+    fn pin_to_what_the_pool_cannot_target_gives_the_reason() {
         let fault = |pin: &Pin<'_>| match pin {
             Pin::Invalid(unusable) => Some(unusable.fault),
             _ => None,

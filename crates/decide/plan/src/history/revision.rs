@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn history_is_by_age_and_says_what_changed() {
+    fn history_is_by_age_and_lists_what_changed() {
         let c = rendered("rendered-worker-c", 30, r#"{"00-worker":"1","50-x":"2"}"#);
         let a = rendered("rendered-worker-a", 20, r#"{"00-worker":"1","40-w":"7"}"#);
         let b = rendered("rendered-worker-b", 10, r#"{"00-worker":"0","40-w":"7"}"#);
@@ -233,6 +233,25 @@ mod tests {
         assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-late"), "a is going");
         pool.status = serde_json::from_value(json!({"configuration": {"name": "rendered-worker-a"}})).unwrap();
         assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-late"));
+    }
+
+    #[test]
+    fn undo_returns_to_what_an_earlier_version_targeted_last_between_two_upgrades() {
+        // By age it would be the one that was targeted first.
+        let objects = ["b", "a", "c"].map(|name| rendered(&format!("rendered-worker-{name}"), 1, "{}"));
+        let mut pool = pool("rendered-worker-c", "rendered-worker-c");
+        let entry = |name: &str, second: i64| {
+            let since = Timestamp::from_second(second).unwrap().to_string();
+            json!({"config": format!("rendered-worker-{name}"), "since": since, "finished": true})
+        };
+        // The newer program has targeted a and b, the earlier one a again and then c.
+        let (present, former) = (json!([entry("a", 10), entry("b", 20)]), json!([entry("a", 30), entry("c", 40)]));
+        annotation::TARGET_HISTORY.set(&mut pool.metadata, present.to_string());
+        annotation::FORMER_TARGET_HISTORY.set(&mut pool.metadata, former.to_string());
+        let found = revisions(&pool, &objects);
+        let names: Vec<&str> = found.iter().map(|found| found.name).collect();
+        assert_eq!(names, ["rendered-worker-b", "rendered-worker-a", "rendered-worker-c"]);
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-a"));
     }
 
     #[test]

@@ -27,17 +27,52 @@ struct TargetEntry {
     finished: Option<bool>,
 }
 
+impl TargetEntry {
+    fn time(&self) -> Option<Timestamp> {
+        self.since.parse().ok()
+    }
+
+    /// Every node came to run it in another period too, if it did in that one.
+    fn inherit_finished(&mut self, other: &TargetEntry) {
+        if other.finished == Some(true) {
+            self.finished = other.finished;
+        }
+    }
+}
+
 impl TargetHistory {
     /// The target history of a pool. What cannot be read counts as empty.
+    ///
+    /// After a downgrade and another upgrade there is one under the present key, and one under the former with what was targeted
+    /// meanwhile.
     pub fn of(pool: &MachineConfigPool) -> TargetHistory {
-        let text = TARGET_HISTORY.of_or_former(FORMER_TARGET_HISTORY, &pool.metadata);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        let keys = [TARGET_HISTORY, FORMER_TARGET_HISTORY];
+        let found = keys.into_iter().filter_map(|key| serde_json::from_str(key.of(&pool.metadata)?).ok());
+        found.reduce(TargetHistory::merge).unwrap_or_default()
+    }
+
+    /// The entries of both in order, the later one of each rendered MachineConfig. Of two at the same time, that of `other` is
+    /// the later one.
+    fn merge(mut self, other: TargetHistory) -> TargetHistory {
+        for mut entry in other.0 {
+            match self.0.iter().position(|known| known.config == entry.config) {
+                Some(nth) if self.0[nth].time() > entry.time() => self.0[nth].inherit_finished(&entry),
+                Some(nth) => {
+                    entry.inherit_finished(&self.0.remove(nth));
+                    self.0.push(entry);
+                }
+                None => self.0.push(entry),
+            }
+        }
+        // Stable: entries at the same time keep their order.
+        self.0.sort_by_key(TargetEntry::time);
+        self
     }
 
     /// When a rendered MachineConfig was targeted last, and its position in the history, from one.
     pub fn last(&self, config: &str) -> Option<(Timestamp, usize)> {
         let nth = self.0.iter().position(|turn| turn.config == config)?;
-        Some((self.0[nth].since.parse().ok()?, nth + 1))
+        Some((self.0[nth].time()?, nth + 1))
     }
 
     /// Whether the pool went on from this one before every node ran it.
@@ -54,7 +89,7 @@ impl TargetHistory {
         let was_finished = before.and_then(|turn| turn.finished).filter(|finished| *finished);
         self.0.retain(|turn| turn.config != config);
         // A clock that was set back does not change the order.
-        let last = self.0.last().and_then(|turn| turn.since.parse().ok());
+        let last = self.0.last().and_then(TargetEntry::time);
         let since = last.map_or(now, |last| now.max(last)).to_string();
         self.0.push(TargetEntry { config: config.to_owned(), since, finished: was_finished });
         let excess = self.0.len().saturating_sub(MAX_ENTRIES);
@@ -102,6 +137,42 @@ mod tests {
         }
         let turns = TargetHistory::of(&pool);
         assert_eq!(["a", "b", "c", "d"].map(|config| turns.is_unfinished(config)), [false, true, false, false]);
+    }
+
+    #[test]
+    fn history_that_an_earlier_version_wrote_meanwhile_is_merged_and_the_later_period_counts() {
+        let mut pool = MachineConfigPool::default();
+        TARGET_HISTORY.set(
+            &mut pool.metadata,
+            r#"[
+                {"config": "a", "since": "2026-01-01T00:00:00Z", "finished": true},
+                {"config": "b", "since": "2026-01-02T00:00:00Z", "finished": false},
+                {"config": "c", "since": "2026-01-03T00:00:00Z"},
+                {"config": "d", "since": "2026-01-06T00:00:00Z"}
+            ]"#,
+        );
+        FORMER_TARGET_HISTORY.set(
+            &mut pool.metadata,
+            r#"[
+                {"config": "d", "since": "2026-01-04T00:00:00Z", "finished": true},
+                {"config": "a", "since": "2026-01-05T00:00:00Z", "finished": false},
+                {"config": "e", "since": "2026-01-06T00:00:00Z"}
+            ]"#,
+        );
+        let turns = TargetHistory::of(&pool);
+        let found: Vec<_> = turns.0.iter().map(|turn| (&*turn.config, &turn.since[8..10], turn.finished)).collect();
+        assert_eq!(
+            found,
+            [
+                ("b", "02", Some(false)),
+                ("c", "03", None),
+                ("a", "05", Some(true)),
+                ("d", "06", Some(true)),
+                ("e", "06", None),
+            ]
+        );
+        TARGET_HISTORY.set(&mut pool.metadata, "[{");
+        assert_eq!(TargetHistory::of(&pool).0.len(), 3, "one that cannot be read does not hide the other");
     }
 
     #[test]

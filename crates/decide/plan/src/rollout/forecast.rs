@@ -76,6 +76,12 @@ pub fn ordered(now: Timestamp, from: Option<&str>) -> String {
     format!("{} {}", now.as_second(), short_digest(from.unwrap_or_default()))
 }
 
+/// The time in what [`ordered`] has written.
+pub fn ordered_at(order: &str) -> Option<Timestamp> {
+    let (second, _) = order.split_once(' ')?;
+    Timestamp::from_second(second.parse().ok()?).ok()
+}
+
 /// What a rendered MachineConfig is known by in [`ordered`].
 pub fn short_digest(config: &str) -> &str {
     let digest = config.rsplit_once('-').map_or(config, |(_, digest)| digest);
@@ -86,8 +92,8 @@ pub fn short_digest(config: &str) -> &str {
 /// before does not count. `level` says what the change from the configuration with a mark to another does. Nothing is known of a node that is on
 /// its way, or was never given an order.
 pub fn past_update(node: &NodeView<'_>, level: impl FnOnce(&str, &str) -> Option<Level>) -> Option<PastUpdate> {
-    let (ordered, from) = node.last_order?.split_once(' ')?;
-    let (ordered, current) = (Timestamp::from_second(ordered.parse().ok()?).ok()?, node.current_config?);
+    let (_, from) = node.last_order?.split_once(' ')?;
+    let (ordered, current) = (ordered_at(node.last_order?)?, node.current_config?);
     let done = completed_at(node).filter(|done| node.is_done() && *done >= ordered)?;
     Some(PastUpdate { level: level(from, current)?, took: done.duration_since(ordered) })
 }
@@ -127,7 +133,7 @@ pub fn forecast(
     let mut starts = 0;
     while !rest.is_empty() && budget > 0 {
         if free == 0 {
-            // Whoever is away comes back.
+            // The nodes that are being updated come back.
             (starts, free) = (starts + each.seconds, budget);
         }
         let (turn, others) = rest.split_at(free.min(rest.len()));
@@ -153,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_history_is_what_counts_and_a_default_says_so() {
+    fn the_middle_of_history_is_what_counts_and_a_default_is_named_as_one() {
         let past = |level, seconds| PastUpdate { level, took: SignedDuration::from_secs(seconds) };
         let history =
             [past(Level::Reboot, 300), past(Level::Reboot, 90_000), past(Level::Reboot, 200), past(Level::None, 1)];
@@ -192,6 +198,18 @@ mod tests {
         assert_eq!(past("Done", ordered, "2025-01-01T00:00:44Z"), None, "that was an earlier one");
         assert_eq!(past("Done", unknown, "2026-01-01T00:00:44Z"), None, "what it ran is not known");
         assert_eq!(past("Done", "yesterday", "2026-01-01T00:00:44Z"), None);
+    }
+
+    #[test]
+    fn later_of_two_orders_counts_whichever_version_wrote_it() {
+        let last_order = |present: &str, former: &str| {
+            let annotations = json!({"seaworthy.dev/last-order": present, "seaworthy.dev/ordered": former});
+            let node: Node = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
+            NodeView::of(&node, None).last_order.map(str::to_owned)
+        };
+        assert_eq!(last_order("999 a", "1000 b").as_deref(), Some("1000 b"));
+        assert_eq!(last_order("1000 a", "999 b").as_deref(), Some("1000 a"));
+        assert_eq!(last_order("1000 a", "yesterday").as_deref(), Some("1000 a"));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl SettledNodes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reservation {
-    /// The rendered MachineConfig.
+    /// The rendered MachineConfig; empty if there are several.
     pub config: String,
     /// The nodes, with the revision at which each is given the order.
     pub nodes: BTreeMap<String, String>,
@@ -85,9 +85,30 @@ pub struct Reservation {
 
 impl Reservation {
     /// The reservation on a pool. What cannot be read reserves nothing: no controller wrote it.
+    ///
+    /// After a downgrade and another upgrade there is one under the present key and one under the former: orders of both may
+    /// still be on their way, so both count.
     pub fn of(pool: &MachineConfigPool) -> Reservation {
-        let text = annotation::RESERVED_NODES.of_or_former(annotation::FORMER_RESERVED_NODES, &pool.metadata);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        let keys = [annotation::RESERVED_NODES, annotation::FORMER_RESERVED_NODES];
+        let found = keys.into_iter().filter_map(|key| serde_json::from_str(key.of(&pool.metadata)?).ok());
+        found.reduce(Reservation::union).unwrap_or_default()
+    }
+
+    /// The nodes of both, each with the later revision. An order at the earlier one is refused by now, because the later one was
+    /// reserved when the node had it.
+    fn union(mut self, other: Reservation) -> Reservation {
+        if self.config != other.config {
+            // It is about no single configuration, so the next orders write it again, under one key.
+            self.config.clear();
+        }
+        let number = |revision: &String| revision.parse::<u64>().ok();
+        for (node, revision) in other.nodes {
+            let is_later = self.nodes.get(&node).is_none_or(|known| number(known) < number(&revision));
+            if is_later {
+                self.nodes.insert(node, revision);
+            }
+        }
+        self
     }
 
     /// As it is written on a pool.
@@ -243,5 +264,40 @@ mod tests {
         let annotations = pool.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::RESERVED_NODES.into(), reservation().to_text());
         assert_eq!(Reservation::of(&pool), reservation());
+    }
+
+    fn of_both(present: &str, former: &str) -> Reservation {
+        let mut pool = MachineConfigPool::default();
+        annotation::RESERVED_NODES.set(&mut pool.metadata, present);
+        annotation::FORMER_RESERVED_NODES.set(&mut pool.metadata, former);
+        Reservation::of(&pool)
+    }
+
+    #[test]
+    fn reservations_under_both_keys_count_with_the_later_revision_of_each_node() {
+        let found = of_both(
+            r#"{"config":"stale","nodes":{"both":"9","later":"30","present":"5"}}"#,
+            r#"{"config":"new","nodes":{"both":"10","former":"8","later":"7"}}"#,
+        );
+        let revisions = [("both", "10"), ("former", "8"), ("later", "30"), ("present", "5")];
+        let nodes = revisions.map(|(node, revision)| (node.to_owned(), revision.to_owned())).into();
+        assert_eq!(found, Reservation { config: String::new(), nodes });
+        for (present, former) in [(reservation().to_text().as_str(), "{"), ("{", &*reservation().to_text())] {
+            assert_eq!(of_both(present, former), reservation(), "one that cannot be read does not hide the other");
+        }
+    }
+
+    #[test]
+    fn order_of_an_earlier_version_is_open_beside_an_outdated_reservation_until_the_next_one_is_written() {
+        let found = of_both(r#"{"config":"stale","nodes":{"w1":"5","w2":"6"}}"#, &reservation().to_text());
+        let node = node("7", "old");
+        let view = NodeView::of(&node, None);
+        assert!(found.is_open(&view));
+        let target = Target { config: "new", image: None };
+        assert_eq!(found.kept(&[&view], target).collect::<Vec<_>>(), [("w1", "7")], "there is no w2");
+        // It is written, although the same order is reserved: that removes the former key.
+        assert_eq!(found.next(&["w1"], &[&view], Some(target)), Some(reservation()));
+        let agreed = of_both(&reservation().to_text(), &reservation().to_text());
+        assert_eq!((agreed.next(&["w1"], &[&view], Some(target)), agreed), (None, reservation()));
     }
 }

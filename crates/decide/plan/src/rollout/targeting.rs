@@ -89,7 +89,7 @@ fn deferral_event(inputs: &Inputs<'_>) -> Option<Change> {
 }
 
 /// How many nodes an event names one by one; it has room for about a thousand characters.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The event about the orders that were given: not every order that was decided may have been.
 pub fn orders_event(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Change> {
@@ -102,7 +102,7 @@ pub fn orders_event(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<
         [] => return None,
         [node] => format!("Targeted node {node} to MachineConfig: {config}{image}"),
         nodes => {
-            let named = list::examples(nodes, NAMED);
+            let named = list::examples(nodes, MAX_NAMED);
             format!("Set target for {} nodes to MachineConfig: {config}{image} ({named})", nodes.len())
         }
     };
@@ -123,7 +123,8 @@ impl NodePatch {
     fn order(&mut self, node: &NodeView<'_>, target: Target<'_>, now: Timestamp) {
         if node.desired_config != Some(target.config) {
             let ordered = forecast::ordered(now, node.current_config);
-            self.annotate(seaworthy::annotation::LAST_ORDER, node.last_order, Some(&ordered));
+            // Written in any case: what was found may be under the former key.
+            self.annotations.insert(seaworthy::annotation::LAST_ORDER.into(), ordered.into());
             self.annotations.insert(seaworthy::annotation::FORMER_LAST_ORDER.into(), Value::Null);
         }
         self.annotate(annotation::DESIRED_CONFIG, node.desired_config, Some(target.config));

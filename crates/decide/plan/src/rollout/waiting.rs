@@ -266,6 +266,6 @@ fn since(node: &Holder, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// Of many holders the first are named.
 fn holders(holders: &[Holder], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    const NAMED: usize = 3;
-    f.write_str(&list::first_of(holders, NAMED, "; ", " and "))
+    const MAX_NAMED: usize = 3;
+    f.write_str(&list::first_of(holders, MAX_NAMED, "; ", " and "))
 }

@@ -11,7 +11,7 @@ use crate::fleet::{NodeView, Target, UnreadyReason};
 use crate::rollout::waiting::{Reason, Waiting};
 
 /// How many nodes are named one by one.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// The size of the text about each. All of it is in the MachineConfigNode.
 const MAX_REMARK_BYTES: usize = 1 << 10;
 
@@ -87,7 +87,7 @@ pub fn conflict_message(node: &str, membership: &Membership<'_>) -> Option<Strin
 
 /// The first of many, and how many more there are.
 fn line(remarks: &[String]) -> String {
-    list::clauses(remarks.iter().map(|one| truncate(one, MAX_REMARK_BYTES)), NAMED)
+    list::clauses(remarks.iter().map(|one| truncate(one, MAX_REMARK_BYTES)), MAX_NAMED)
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_node_with_much_to_say_leaves_room_for_the_others() {
+    fn one_node_with_many_remarks_leaves_room_for_the_others() {
         let long = "x".repeat(1 << 20);
         let remarks = line(&["a".to_owned(), long, "c".to_owned(), "d".to_owned()]);
         assert!(remarks.len() < 2 << 10 && remarks.ends_with("…; c; and 1 more"), "{} {remarks:.80}", remarks.len());

@@ -62,7 +62,7 @@ fn row_119_masters_wait_for_an_arbiter_that_is_away() {
 }
 
 #[test]
-fn the_node_with_the_controllers_comes_last_and_the_event_says_so() {
+fn the_node_with_the_controllers_comes_last_and_the_event_reports_it() {
     let master = pool("master", "1", json!({}));
     let with = |operators: &'static [&'static str], texts: &[&str]| {
         decide_with(&master, &nodes(texts), |inputs| inputs.operator_nodes = operators)

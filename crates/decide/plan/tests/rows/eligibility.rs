@@ -94,7 +94,7 @@ fn a_paused_pool_takes_an_order_back_where_that_leaves_the_node_as_it_is() {
     assert_eq!(decided.waiting["n1"], "still updating to 2");
     assert_eq!(decided.waiting["n2"], "paused: spec.paused of pool worker is true");
     let ordered: Vec<String> = patches(&pool, &nodes).into_keys().collect();
-    assert_eq!(ordered, ["n0", "n3"], "nobody else is touched");
+    assert_eq!(ordered, ["n0", "n3"], "no other node is touched");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
 #[case("0/0N", "not ready: condition Ready is False")]
 #[case("0/0R", "budget 1 used by away")]
 #[case("0/2R", "still updating to 2")]
-fn every_node_that_stays_says_why(#[case] text: &str, #[case] reason: &str) {
+fn every_node_that_stays_has_a_reason(#[case] text: &str, #[case] reason: &str) {
     let mut nodes = nodes(&[text]);
     nodes.push(node("away", "1/1N"));
     assert_eq!(decide(&worker(json!(1)), &nodes).waiting["n0"], reason);
@@ -187,7 +187,7 @@ fn foreign_cordon_is_a_reason_and_budget_holders_are_named_with_the_time() {
     assert_eq!(decided.waiting["n1"], "budget 2 used by n2, 14 min; n0");
 }
 
-/// Nobody would carry out an order there, and such a node waits for no budget that it uses up itself.
+/// No daemon would carry out an order there, and such a node waits for no budget that it uses up itself.
 #[test]
 fn node_without_a_daemon_reports_that_whether_it_has_an_order_or_not() {
     let mut mute = node("n1", "/R");

@@ -25,7 +25,7 @@ use crate::support::{NOW, annotate, inputs, node, nodes, owned};
     json!({"matchLabels": {"k": "v"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]}),
     &[("k", "v")]
 )]
-fn row_117_the_selector_says_which_labels(#[case] selector: Value, #[case] labels: &[(&str, &str)]) {
+fn row_117_the_labels_come_from_the_selector(#[case] selector: Value, #[case] labels: &[(&str, &str)]) {
     let selector: LabelSelector = serde_json::from_value(selector).unwrap();
     let first_boot_pools = FirstBootPools {
         owners: BTreeMap::from([("rendered-infra-1", "infra")]),

@@ -153,7 +153,7 @@ fn remarked(nodes: &[Node], conflicting: &[String], type_: &str) -> (bool, Strin
 }
 
 #[test]
-fn pools_that_argue_about_a_node_say_so() {
+fn pools_that_conflict_over_a_node_report_it() {
     let (infra, edge) = (custom("infra"), custom("edge"));
     let pools = PoolSelectors::new([PoolView::of(&infra), PoolView::of(&edge)]);
     let labels = ["infra", "edge"].map(|name| (format!("node-role.kubernetes.io/{name}"), String::new()));
@@ -217,7 +217,7 @@ fn row_116_certificates_of_the_api_server_are_reported() {
 }
 
 #[test]
-fn however_many_nodes_fail_their_pool_can_say_so() {
+fn pool_reports_failures_however_many_nodes_fail() {
     let pool = worker(json!(1));
     let texts = vec!["0/0R Degraded"; 3000];
     let mut nodes = nodes(&texts);
@@ -245,7 +245,7 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
 }
 
 #[test]
-fn pool_whose_selector_cannot_be_read_says_which_expression() {
+fn pool_whose_selector_cannot_be_read_names_the_expression() {
     let selector =
         json!({"nodeSelector": {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}});
     for target in ["1", ""] {

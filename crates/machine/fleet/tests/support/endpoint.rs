@@ -19,7 +19,7 @@ use seaworthy_serve::{Access, AnswerStore, Certificates, Endpoint, EndpointServe
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// What machines show at the door.
+/// The token that machines send.
 pub const TOKEN: &str = "abcdef.0123456789abcdef";
 
 /// The endpoint of a cluster, for as long as this lives.

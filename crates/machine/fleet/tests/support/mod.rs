@@ -42,7 +42,7 @@ impl Drop for World {
     }
 }
 
-/// Fast, and longer between checks than any test: what is found, is heard of.
+/// Fast, and longer between checks than any test: what is found, is reported by a watch.
 pub fn timings() -> FleetTimings {
     let intervals = DaemonIntervals {
         first_retry: Duration::from_millis(50),
@@ -127,12 +127,12 @@ impl World {
     }
 }
 
-pub fn said(node: &Node, key: seaworthy_api::vocabulary::Annotation) -> &str {
+pub fn value_of(node: &Node, key: seaworthy_api::vocabulary::Annotation) -> &str {
     key.of(&node.metadata).unwrap_or_default()
 }
 
 pub fn is_degraded(node: &Node) -> bool {
-    said(node, annotation::STATE) == "Degraded"
+    value_of(node, annotation::STATE) == "Degraded"
 }
 
 pub fn target(pool: &MachineConfigPool) -> Option<&str> {

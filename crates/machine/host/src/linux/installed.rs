@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_says_where_links_stand() {
+    fn an_install_section_gives_the_locations_of_links() {
         let text = "[Unit]\nWantedBy=x\n[Install]\nWantedBy=a.target b.target\nRequiredBy=c.target\nAlias=d.service ../e\nAlso=f.socket\n";
         let found = install("u.service", text);
         assert_eq!(

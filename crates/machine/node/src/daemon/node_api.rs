@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::DaemonError;
 use super::reported_state::ReportedState;
-use crate::order::{Config, NextAttempt, Order, REPAIRED, Report};
+use crate::order::{Config, ConfigSpec, NextAttempt, Order, REPAIRED, Report};
 use crate::paths;
 
 /// The topology of a control plane of one node.
@@ -134,7 +134,7 @@ impl NodeApi {
         };
         let image = text(annotation::CURRENT_IMAGE);
         let current = match text(annotation::CURRENT_CONFIG) {
-            Some(name) if is_recorded => Some(Config { name, spec: None, image }),
+            Some(name) if is_recorded => Some(Config { name, spec: ConfigSpec::NotRead, image }),
             Some(name) => Some(self.config(name, image).await?),
             None => None,
         };
@@ -169,16 +169,16 @@ impl NodeApi {
         // The content of a rendered MachineConfig never changes, since its name has the digest.
         let known = self.specs.iter().find(|(known, _)| *known == name).map(|(_, spec)| Arc::clone(spec));
         let spec = match known {
-            Some(spec) => Some(spec),
+            Some(spec) => ConfigSpec::Found(spec),
             None => {
                 let configs: Api<MachineConfig> = Api::all(self.client.clone());
                 let found = configs.get_opt(&name).await;
                 let found = found.map_err(|error| DaemonError::api(&format!("read MachineConfig {name}"), error))?;
-                found.map(|found| {
+                found.map_or(ConfigSpec::NotFound, |found| {
                     let spec = Arc::new(found.spec);
                     self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
                     self.specs.truncate(MAX_CACHED_CONFIGS);
-                    spec
+                    ConfigSpec::Found(spec)
                 })
             }
         };
@@ -323,5 +323,5 @@ fn reported_state(node: &Node) -> Option<State> {
 
 /// A reason, cut to the limit of the annotation: that limit counts characters, and readers of upstream's reasons know no ellipsis.
 fn shorten(reason: &str) -> String {
-    reason.chars().take(annotation::REASON_LIMIT).collect()
+    reason.chars().take(annotation::MAX_REASON_CHARS).collect()
 }

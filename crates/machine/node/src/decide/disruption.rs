@@ -6,7 +6,7 @@ use crate::decide::target::TargetState;
 use crate::order::Order;
 use crate::update::failed_update::FailedUpdate;
 
-/// The disruption of an update. `boot` is the reason for a reboot independent of the changes; `failed` is an earlier failure.
+/// The disruption of an update. `boot` is the reason for a reboot independent of the changes; `failed` is an earlier failure of it.
 pub(crate) fn disruption_of(
     from: &TargetState,
     to: &TargetState,
@@ -18,7 +18,7 @@ pub(crate) fn disruption_of(
         return reboot(why);
     }
     match failed {
-        Some(failed) if failed.config == to.name && !failed.is_final => reboot(failed.why.clone()),
+        Some(failed) if !failed.is_final => reboot(failed.why.clone()),
         _ => {
             let disruption = least_disruption(&from.spec, &to.spec, order.policies.as_deref());
             if from.image() != to.image() && disruption.level != Level::Reboot {

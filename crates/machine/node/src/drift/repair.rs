@@ -20,11 +20,11 @@ use crate::decide::observed::{Observed, ObservedEntry};
 use crate::decide::target::TargetState;
 use crate::order::Order;
 
-/// Repairs of a file within [`REPAIR_PERIOD`].
+/// Repairs of a file within [`REPAIR_INTERVAL`].
 const MAX_REPAIRS: usize = 3;
 /// Larger files are not read to decide the disruption of their repair.
 const MAX_READ_BYTES: u64 = 1024 * 1024;
-const REPAIR_PERIOD: Duration = Duration::from_secs(60 * 60);
+const REPAIR_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// History of repairs.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Repairs {
             *self = Repairs { config: config.to_owned(), ..Repairs::default() };
         }
         self.done.retain(|_, times| {
-            times.retain(|time| now.since(*time) < REPAIR_PERIOD);
+            times.retain(|time| now.since(*time) < REPAIR_INTERVAL);
             !times.is_empty()
         });
         self.failures.retain(|subject, _| self.done.contains_key(subject));

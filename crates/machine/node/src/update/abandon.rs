@@ -51,12 +51,11 @@ impl<'a> UpdateInProgress<'a> {
         may_begin: &mut dyn FnMut(State) -> bool,
         failure: Failure,
     ) -> Result<bool, Failure> {
-        let Some(desired) = order.desired.as_ref().filter(|desired| desired.spec.is_some()) else {
+        let Some(desired) = order.desired.as_ref().filter(|desired| desired.spec.found().is_some()) else {
             return Err(failure);
         };
         let (Ok(Some(journal)), Ok(boot)) = (Journal::load(host), host.boot()) else { return Err(failure) };
-        let has_failed_before =
-            FailedUpdate::load(host)?.is_some_and(|failed| failed.is_final && failed.config == desired.name);
+        let has_failed_before = FailedUpdate::load(host, &desired.name)?.is_some_and(|failed| failed.is_final);
         let Some(disk) = current_config::load(host)? else { return Err(failure) };
         let (is_incomplete, under_way) = match journal.phase {
             Phase::Committed => (!journal.missing_of_new(&boot).is_empty(), (&journal.to, &journal.image)),

@@ -28,8 +28,11 @@ struct BootMismatch {
 impl BootMismatch {
     /// The record about this configuration. One about another configuration, or one that cannot be read, does not count.
     fn load(host: &dyn Host, config: &str) -> Result<Option<Self>, HostError> {
-        let record: Option<BootMismatch> = RECORD.read(host)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(record.filter(|record| record.config == config))
+        Ok(RECORD.read(host)?.iter().find_map(|bytes| BootMismatch::parse(bytes, config)))
+    }
+
+    fn parse(bytes: &[u8], config: &str) -> Option<Self> {
+        serde_json::from_slice(bytes).ok().filter(|record: &BootMismatch| record.config == config)
     }
 }
 
@@ -69,8 +72,8 @@ impl<'a> BootCheck<'a> {
         let is_mismatched = self.record.is_some() && !self.is_booted()?;
         if !is_mismatched {
             self.record = None;
-            RECORD.remove(self.host)?;
         }
+        RECORD.retain(self.host, |bytes| is_mismatched && BootMismatch::parse(bytes, &self.disk.name).is_some())?;
         Ok(is_mismatched)
     }
 

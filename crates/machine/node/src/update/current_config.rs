@@ -15,27 +15,32 @@ use crate::decide::steps::{Step, steps};
 use crate::decide::target::{TargetError, TargetState, parse_config_file};
 use crate::drift::validate;
 use crate::failure::Failure;
-use crate::order::Order;
+use crate::order::{ConfigSpec, Order};
 use crate::paths;
 
-/// Determines the configuration that the disk is in. A new machine is in the one that it was created with; `None` if it boots
-/// first.
-pub(crate) fn determine(
-    host: &dyn Host,
-    reboot: &mut PendingReboot,
-    order: &Order,
-) -> Result<Option<TargetState>, Failure> {
+/// What is known of the configuration that the disk is in.
+pub(crate) enum CurrentConfig {
+    Known(Box<TargetState>),
+    /// The machine is about to boot into it.
+    AfterBoot,
+    /// The disk has no record of it any more, and had one when the order was read: the order has only its name, and has to be read
+    /// again.
+    NotRead,
+}
+
+/// Determines the configuration that the disk is in. A new machine is in the one that it was created with.
+pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Order) -> Result<CurrentConfig, Failure> {
     if let Some(target) = load(host)? {
         if host.exists(paths::INITIAL_ANNOTATIONS)? {
             host.rename(paths::INITIAL_ANNOTATIONS, paths::INITIAL_ANNOTATIONS_DONE)?;
         }
-        return Ok(Some(target));
+        return Ok(CurrentConfig::Known(Box::new(target)));
     }
     // `UNCONFIGURED` counts as no configuration: a machine may be recreated before it gets its pool's.
     let Some(current) = order.current.as_ref().filter(|current| current.name != UNCONFIGURED) else {
         let key = ADOPT.as_str();
         let found = match order.adoption.as_deref() {
-            Some("true") => return adopt(host).map(Some),
+            Some("true") => return adopt(host).map(Box::new).map(CurrentConfig::Known),
             Some(other) => format!(" (its annotation {key} is {other:?}, and only \"true\" adopts it)"),
             None => String::new(),
         };
@@ -47,12 +52,16 @@ pub(crate) fn determine(
             paths::INITIAL_ANNOTATIONS,
         )));
     };
-    let Some(spec) = &current.spec else {
-        return Err(Failure::degraded(format!(
-            "the machine was created with MachineConfig {}, which does not exist: the configuration at the time of the \
-             installation differs from the one that the cluster renders; create the MachineConfig, or reinstall the machine",
-            current.name
-        )));
+    let spec = match &current.spec {
+        ConfigSpec::Found(spec) => spec,
+        ConfigSpec::NotRead => return Ok(CurrentConfig::NotRead),
+        ConfigSpec::NotFound => {
+            return Err(Failure::degraded(format!(
+                "the machine was created with MachineConfig {}, which does not exist: the configuration at the time of the \
+                 installation differs from the one that the cluster renders; create the MachineConfig, or reinstall the machine",
+                current.name
+            )));
+        }
     };
     let target = TargetState::parse(&current.name, Arc::clone(spec), current.built_image())?;
     let boot = host.boot()?;
@@ -64,7 +73,7 @@ pub(crate) fn determine(
     {
         first_boot::boot_into(host, change, &boot.id)?;
         reboot.expect(&boot.id, "completes the first boot");
-        return Ok(None);
+        return Ok(CurrentConfig::AfterBoot);
     }
     let findings = validate::validate(host, &target)?;
     let mut differs = Vec::new();
@@ -92,7 +101,7 @@ pub(crate) fn determine(
     if is_new {
         host.rename(paths::INITIAL_ANNOTATIONS, paths::INITIAL_ANNOTATIONS_DONE)?;
     }
-    Ok(Some(target))
+    Ok(CurrentConfig::Known(Box::new(target)))
 }
 
 /// Adopts a machine that was never configured: its current configuration is an empty one, so its pool's is applied like any

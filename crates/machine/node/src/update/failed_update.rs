@@ -18,9 +18,14 @@ pub(crate) struct FailedUpdate {
 }
 
 impl FailedUpdate {
-    /// The record, if any. One that cannot be read does not count, so the update is tried.
-    pub(crate) fn load(host: &dyn Host) -> Result<Option<Self>, HostError> {
-        Ok(RECORD.read(host)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    /// The record of this configuration, if any. One that cannot be read does not count, so the update is tried.
+    pub(crate) fn load(host: &dyn Host, config: &str) -> Result<Option<Self>, HostError> {
+        let records = RECORD.read(host)?;
+        Ok(records.iter().filter_map(|bytes| Self::parse(bytes)).find(|failed| failed.config == config))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
     }
 
     pub(crate) fn save(&self, host: &dyn Host) -> Result<(), HostError> {
@@ -30,9 +35,6 @@ impl FailedUpdate {
 
     /// Removes the record of any configuration but the desired one.
     pub(crate) fn forget_others(host: &dyn Host, desired: &str) -> Result<(), HostError> {
-        match FailedUpdate::load(host)? {
-            Some(failed) if failed.config != desired => RECORD.remove(host),
-            _ => Ok(()),
-        }
+        RECORD.retain(host, |bytes| Self::parse(bytes).is_none_or(|failed| failed.config == desired))
     }
 }

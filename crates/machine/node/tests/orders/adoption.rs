@@ -14,36 +14,39 @@ use serde_json::json;
 
 use crate::fleet::{Fleet, file, is_updated};
 
-const STRANGERS: [&str; 3] = ["s0", "s1", "s2"];
+const UNADOPTED: [&str; 3] = ["s0", "s1", "s2"];
 
-fn said(node: &Node, key: Annotation) -> Option<&str> {
+fn value_of(node: &Node, key: Annotation) -> Option<&str> {
     key.of(&node.metadata)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_that_were_there_are_left_as_they_are_until_they_are_taken_in_and_their_pool_moves() {
     let mut fleet = Fleet::start(1).await;
-    for name in STRANGERS {
+    for name in UNADOPTED {
         let host = FakeHost::new(name);
         host.put(paths::KUBELET_CA, b"their own", 0o600);
         fleet.bring(name, host).await;
     }
-    for name in STRANGERS {
-        let asks = |node: &Node| said(node, annotation::REASON).is_some_and(|reason| reason.contains("adopt=true"));
+    for name in UNADOPTED {
+        let asks = |node: &Node| value_of(node, annotation::REASON).is_some_and(|reason| reason.contains("adopt=true"));
         fleet.until(name, asks).await;
     }
     // They block no other node.
     fleet.apply("50-motd", file("/etc/motd", "hello")).await;
     let has_motd = |node: &Node| {
-        said(node, annotation::STATE) == Some("Done")
-            && said(node, annotation::CURRENT_CONFIG) == said(node, annotation::DESIRED_CONFIG)
+        value_of(node, annotation::STATE) == Some("Done")
+            && value_of(node, annotation::CURRENT_CONFIG) == value_of(node, annotation::DESIRED_CONFIG)
     };
     let w0 = &fleet.hosts["w0"];
     fleet.until("w0", |node: &Node| has_motd(node) && w0.text("/etc/motd").is_some()).await;
     let nodes: Api<Node> = fleet.api();
-    for name in STRANGERS {
+    for name in UNADOPTED {
         let node = nodes.get(name).await.unwrap();
-        assert_eq!((said(&node, annotation::DESIRED_CONFIG), said(&node, annotation::CURRENT_CONFIG)), (None, None));
+        assert_eq!(
+            (value_of(&node, annotation::DESIRED_CONFIG), value_of(&node, annotation::CURRENT_CONFIG)),
+            (None, None)
+        );
     }
 
     // Taken in while the pool is paused, they are known, and stay.
@@ -54,16 +57,16 @@ async fn machines_that_were_there_are_left_as_they_are_until_they_are_taken_in_a
     };
     pause(true).await;
     let adopt = Patch::Merge(json!({"metadata": {"annotations": {ADOPT.as_str(): "true"}}}));
-    for name in STRANGERS {
+    for name in UNADOPTED {
         nodes.patch(name, &PatchParams::default(), &adopt).await.unwrap();
     }
-    for name in STRANGERS {
+    for name in UNADOPTED {
         let is_known = |node: &Node| {
-            said(node, annotation::CURRENT_CONFIG) == Some(UNCONFIGURED)
-                && said(node, annotation::STATE) == Some("Done")
+            value_of(node, annotation::CURRENT_CONFIG) == Some(UNCONFIGURED)
+                && value_of(node, annotation::STATE) == Some("Done")
         };
         let node = fleet.until(name, is_known).await;
-        assert_eq!(said(&node, annotation::DESIRED_CONFIG), Some(UNCONFIGURED), "{name}");
+        assert_eq!(value_of(&node, annotation::DESIRED_CONFIG), Some(UNCONFIGURED), "{name}");
         assert_eq!(fleet.hosts[name].text(paths::KUBELET_CA).as_deref(), Some("their own"), "{name}");
     }
     assert_eq!(fleet.boots(), 1, "only the one that was there for it");
@@ -71,7 +74,7 @@ async fn machines_that_were_there_are_left_as_they_are_until_they_are_taken_in_a
     pause(false).await;
     fleet.pool_is("worker", |pool| is_updated(pool, 4)).await;
     assert_eq!(fleet.boots(), 4);
-    for name in STRANGERS {
+    for name in UNADOPTED {
         assert_eq!(fleet.hosts[name].text("/etc/motd").as_deref(), Some("hello"), "{name}");
     }
 }

@@ -20,12 +20,18 @@ use crate::fleet::{WAIT_TIMEOUT, controller_config};
 use crate::request_interceptor::RequestInterceptor;
 use crate::under_way::{LOUD, QUIET, TestNode};
 
-/// Nothing is done by the clock while a test runs.
-const NEVER: Duration = Duration::from_secs(3600);
+/// Longer than any test: nothing is done by the clock while one runs.
+const UNREACHED_INTERVAL: Duration = Duration::from_secs(3600);
 
 fn intervals() -> DaemonIntervals {
     let soon = Duration::from_millis(1);
-    DaemonIntervals { first_retry: NEVER, max_retry: NEVER, check: NEVER, settle: soon, boot: soon }
+    DaemonIntervals {
+        first_retry: UNREACHED_INTERVAL,
+        max_retry: UNREACHED_INTERVAL,
+        check: UNREACHED_INTERVAL,
+        settle: soon,
+        boot: soon,
+    }
 }
 
 /// Touches a file again and again, until the daemon has looked at it many times without asking anybody.
@@ -45,7 +51,7 @@ async fn is_looked_at_only(test_node: &TestNode, asked: &AtomicUsize, text: &str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_touched_is_looked_at_and_nobody_is_asked() {
+async fn a_touched_file_is_checked_without_a_request() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
     let asked = Arc::new(AtomicUsize::new(0));
@@ -82,32 +88,32 @@ async fn a_node_that_fails_still_gets_its_certificates() {
     let version = configs.create(&PostParams::default(), &config).await.unwrap().metadata.resource_version.unwrap();
     test_node.until(annotation::LAST_SYNCED_CONTROLLER_CONFIG, &version).await;
     assert_eq!(test_node.host.text(paths::KUBELET_CA).as_deref(), Some("ca"));
-    assert_eq!(test_node.said(annotation::STATE).await, "Degraded");
-    assert!(test_node.said(annotation::REASON).await.contains("nobody-has-this"));
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Degraded");
+    assert!(test_node.annotation(annotation::REASON).await.contains("nobody-has-this"));
     // And a file that cannot be written is reported beside the earlier error.
     test_node.host.fail("write /etc/kubernetes/kubelet-ca.crt", "Read-only file system");
     let renewed = json!({"spec": {"kubeAPIServerServingCAData": "Y2Ey"}});
     configs.patch("machine-config-controller", &PatchParams::default(), &Patch::Merge(&renewed)).await.unwrap();
-    let is_said = |node: Option<&Node>| {
+    let is_reported = |node: Option<&Node>| {
         let reason = node.and_then(|node| annotation::REASON.of(&node.metadata)).unwrap_or_default();
         reason.contains("nobody-has-this") && reason.contains("kubelet-ca.crt") && reason.contains("Read-only")
     };
     let nodes: Api<Node> = Api::all(test_node.client.clone());
-    let waited = kube::runtime::wait::await_condition(nodes, "w0", is_said);
+    let waited = kube::runtime::wait::await_condition(nodes, "w0", is_reported);
     tokio::time::timeout(WAIT_TIMEOUT, waited).await.unwrap().unwrap();
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
+async fn a_machine_that_does_not_boot_reports_it_and_is_followed_until_it_does() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), LOUD).await;
     // The drain controller.
-    let grant = async |wish: &str| {
-        test_node.until(annotation::DESIRED_DRAIN, wish).await;
-        let reason = test_node.said(annotation::REASON).await;
-        assert!(reason.starts_with("waiting for ") && reason.contains(wish), "{reason}");
-        test_node.grant(wish).await;
+    let grant = async |request: &str| {
+        test_node.until(annotation::DESIRED_DRAIN, request).await;
+        let reason = test_node.annotation(annotation::REASON).await;
+        assert!(reason.starts_with("waiting for ") && reason.contains(request), "{reason}");
+        test_node.grant(request).await;
     };
     let minutes = Arc::new(AtomicU64::new(0));
     let turned = Arc::clone(&minutes);
@@ -120,70 +126,71 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     test_node.order("new").await;
     grant("drain-new").await;
     test_node.until(annotation::POST_CONFIG_ACTION, "Rebooting").await;
-    assert_eq!(test_node.said(annotation::REASON).await, "boots into new");
+    assert_eq!(test_node.annotation(annotation::REASON).await, "boots into new");
     minutes.fetch_add(6, Ordering::SeqCst);
     test_node.until(annotation::STATE, "Degraded").await;
-    let reason = test_node.said(annotation::REASON).await;
+    let reason = test_node.annotation(annotation::REASON).await;
     assert!(reason.starts_with("asked for a reboot at "), "{reason}");
     let asked = test_node.host.calls().iter().filter(|call| call.starts_with("reboot ")).count();
     assert_eq!(asked, 2);
     test_node.host.boot_orderly();
     grant("uncordon-new").await;
     test_node.until(annotation::CURRENT_CONFIG, "new").await;
-    assert_eq!(test_node.said(annotation::STATE).await, "Done");
-    assert_eq!(test_node.said(annotation::REASON).await, "");
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Done");
+    assert_eq!(test_node.annotation(annotation::REASON).await, "");
     assert!(!test_node.host.exists(paths::JOURNAL).unwrap());
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_failed_says_at_what_until_it_is_where_it_should_be() {
+async fn a_machine_that_failed_reports_the_cause_until_its_order_is_carried_out() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), LOUD).await;
     let failed =
         json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "unit broken.service failed"});
-    test_node.say(failed).await;
+    test_node.annotate(failed).await;
     test_node.order("new").await;
     let mut daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals());
     let running = tokio::spawn(async move { daemon.follow().await });
-    let stands = async || (test_node.said(annotation::STATE).await, test_node.said(annotation::REASON).await);
+    let state_and_reason =
+        async || (test_node.annotation(annotation::STATE).await, test_node.annotation(annotation::REASON).await);
     let is_failing = ("Degraded".to_owned(), "unit broken.service failed".to_owned());
     test_node.until(annotation::DESIRED_DRAIN, "drain-new").await;
-    assert_eq!(stands().await, is_failing, "its pods leave");
+    assert_eq!(state_and_reason().await, is_failing, "its pods leave");
     test_node.grant("drain-new").await;
     test_node.until(annotation::POST_CONFIG_ACTION, "Rebooting").await;
-    assert_eq!(stands().await, is_failing, "it boots");
+    assert_eq!(state_and_reason().await, is_failing, "it boots");
     test_node.host.boot_orderly();
     test_node.until(annotation::DESIRED_DRAIN, "uncordon-new").await;
-    let (state, reason) = stands().await;
+    let (state, reason) = state_and_reason().await;
     assert!(
         state == "Working" && reason.starts_with("waiting for the node to be uncordoned since "),
         "{state}: {reason}"
     );
     test_node.grant("uncordon-new").await;
     test_node.until(annotation::CURRENT_CONFIG, "new").await;
-    assert_eq!(stands().await, ("Done".to_owned(), String::new()));
+    assert_eq!(state_and_reason().await, ("Done".to_owned(), String::new()));
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_whose_node_was_made_anew_says_what_it_has_although_it_fails() {
+async fn a_machine_whose_node_is_recreated_reports_what_it_has_although_it_fails() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
-    test_node.say(json!({annotation::CURRENT_CONFIG.as_str(): null, annotation::STATE.as_str(): null})).await;
+    test_node.annotate(json!({annotation::CURRENT_CONFIG.as_str(): null, annotation::STATE.as_str(): null})).await;
     test_node.order("nobody-has-this").await;
     let mut daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals());
     let running = tokio::spawn(async move { daemon.follow().await });
     test_node.until(annotation::STATE, "Degraded").await;
-    assert_eq!(test_node.said(annotation::CURRENT_CONFIG).await, "old", "it would be given nothing otherwise");
-    assert!(test_node.said(annotation::REASON).await.contains("nobody-has-this"));
+    assert_eq!(test_node.annotation(annotation::CURRENT_CONFIG).await, "old", "it would be given nothing otherwise");
+    assert!(test_node.annotation(annotation::REASON).await.contains("nobody-has-this"));
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_else_says_in_a_nodes_name_is_put_right() {
+async fn state_that_another_client_writes_on_a_node_is_corrected() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
     let mut daemon =
@@ -191,14 +198,14 @@ async fn what_somebody_else_says_in_a_nodes_name_is_put_right() {
     let running = tokio::spawn(async move { daemon.follow().await });
     test_node.order("new").await;
     test_node.until(annotation::CURRENT_CONFIG, "new").await;
-    test_node.say(json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "joke"})).await;
+    test_node.annotate(json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "joke"})).await;
     test_node.until(annotation::STATE, "Done").await;
     test_node.until(annotation::REASON, "").await;
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_say_what_they_are_about_although_something_like_it_was_told_before() {
+async fn events_name_their_cause_although_a_similar_one_was_sent_before() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
     let mut daemon =
@@ -206,10 +213,10 @@ async fn events_say_what_they_are_about_although_something_like_it_was_told_befo
     let running = tokio::spawn(async move { daemon.follow().await });
     for config in ["nobody-has-this", "nor-this"] {
         test_node.order(config).await;
-        let is_said = |event: &Event| event.note.as_deref().is_some_and(|note| note.contains(config));
+        let is_about = |event: &Event| event.note.as_deref().is_some_and(|note| note.contains(config));
         let events: Api<Event> = Api::all(test_node.client.clone());
         let is_published = async {
-            while !events.list(&ListParams::default()).await.unwrap().items.iter().any(is_said) {
+            while !events.list(&ListParams::default()).await.unwrap().items.iter().any(is_about) {
                 tokio::task::yield_now().await;
             }
         };

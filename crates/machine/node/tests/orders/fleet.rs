@@ -104,7 +104,7 @@ impl Fleet {
             let intervals = DaemonIntervals {
                 first_retry: Duration::from_millis(50),
                 max_retry: Duration::from_millis(200),
-                // Longer than any test: what is found, is heard of.
+                // Longer than any test: what is found, is reported by a watch.
                 check: Duration::from_secs(3600),
                 settle: Duration::from_millis(1),
                 ..DaemonIntervals::default()

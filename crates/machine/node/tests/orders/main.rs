@@ -37,11 +37,11 @@ async fn a_machine_config_reaches_every_machine_with_a_drain_and_a_boot_each() {
     assert_eq!(fleet.boots(), 3);
     for name in fleet.hosts.keys() {
         let node: Node = fleet.api().get(name).await.unwrap();
-        let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).unwrap_or_default().to_owned();
-        assert_eq!(said(annotation::STATE), "Done");
-        assert_eq!(said(annotation::CURRENT_CONFIG), said(annotation::DESIRED_CONFIG));
-        assert!(said(annotation::LAST_APPLIED_DRAIN).starts_with("uncordon-"));
-        assert_eq!(said(annotation::POST_CONFIG_ACTION), "");
+        let value = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).unwrap_or_default().to_owned();
+        assert_eq!(value(annotation::STATE), "Done");
+        assert_eq!(value(annotation::CURRENT_CONFIG), value(annotation::DESIRED_CONFIG));
+        assert!(value(annotation::LAST_APPLIED_DRAIN).starts_with("uncordon-"));
+        assert_eq!(value(annotation::POST_CONFIG_ACTION), "");
         assert!(!node.spec.and_then(|spec| spec.unschedulable).unwrap_or_default());
     }
     // What needs less gets less.
@@ -51,7 +51,7 @@ async fn a_machine_config_reaches_every_machine_with_a_drain_and_a_boot_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_fails_says_why_and_the_revert_brings_it_back() {
+async fn a_machine_that_fails_reports_the_cause_and_the_revert_brings_it_back() {
     let fleet = Fleet::start(2).await;
     for host in fleet.hosts.values() {
         host.fail("write /etc/nmstate/openshift/bad", "No space left on device");
@@ -72,7 +72,7 @@ async fn a_machine_that_fails_says_why_and_the_revert_brings_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn drift_is_reported_while_nothing_is_ordered_and_ends_when_it_is_put_right() {
+async fn drift_is_reported_while_nothing_is_ordered_and_ends_when_it_is_reverted() {
     let fleet = Fleet::start(1).await;
     fleet.apply("50-a", file("/etc/nmstate/openshift/a", "right")).await;
     fleet.everywhere("/etc/nmstate/openshift/a", "right").await;
@@ -85,7 +85,7 @@ async fn drift_is_reported_while_nothing_is_ordered_and_ends_when_it_is_put_righ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_on_which_all_is_well_asks_nobody_and_still_sees_the_force_file() {
+async fn a_healthy_node_sends_no_requests_and_still_sees_the_force_file() {
     let fleet = Fleet::start(0).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some()).await;
     let rendered: MachineConfig = fleet.api().get(target(&pool).unwrap()).await.unwrap();

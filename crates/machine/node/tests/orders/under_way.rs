@@ -17,7 +17,7 @@ use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::operator;
 use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::order::NextAttempt;
-use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals};
+use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals, paths};
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
 
@@ -61,17 +61,17 @@ impl TestNode {
     }
 
     /// Writes annotations of the Node, as another client than the daemon.
-    pub async fn say(&self, annotations: Value) {
-        say(&self.client, annotations).await;
+    pub async fn annotate(&self, annotations: Value) {
+        annotate(&self.client, annotations).await;
     }
 
     /// Grants a request, as the drain controller does.
-    pub async fn grant(&self, wish: &str) {
-        self.until(annotation::DESIRED_DRAIN, wish).await;
-        self.say(json!({annotation::LAST_APPLIED_DRAIN.as_str(): wish})).await;
+    pub async fn grant(&self, request: &str) {
+        self.until(annotation::DESIRED_DRAIN, request).await;
+        self.annotate(json!({annotation::LAST_APPLIED_DRAIN.as_str(): request})).await;
     }
 
-    pub async fn said(&self, key: Annotation) -> String {
+    pub async fn annotation(&self, key: Annotation) -> String {
         let node: Node = Api::all(self.client.clone()).get("w0").await.unwrap();
         key.of(&node.metadata).unwrap_or_default().to_owned()
     }
@@ -80,16 +80,16 @@ impl TestNode {
         let is_so = |node: Option<&Node>| node.is_some_and(|node| key.of(&node.metadata) == Some(value));
         let waited = await_condition(Api::<Node>::all(self.client.clone()), "w0", is_so);
         if tokio::time::timeout(WAIT_TIMEOUT, waited).await.is_err() {
-            panic!("{} is {:?}, and not {value:?}", key.as_str(), self.said(key).await);
+            panic!("{} is {:?}, and not {value:?}", key.as_str(), self.annotation(key).await);
         }
     }
 }
 
 async fn order(client: &Client, config: &str) {
-    say(client, json!({annotation::DESIRED_CONFIG.as_str(): config})).await;
+    annotate(client, json!({annotation::DESIRED_CONFIG.as_str(): config})).await;
 }
 
-async fn say(client: &Client, annotations: Value) {
+async fn annotate(client: &Client, annotations: Value) {
     let patch = json!({"metadata": {"annotations": annotations}});
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
@@ -128,18 +128,39 @@ async fn order_that_is_taken_back_before_it_is_begun_is_not_carried_out(#[case] 
     let mut daemon = test_node.daemon(intercepted);
     let report = daemon.attempt(false).await.unwrap();
     assert_eq!(report.next_attempt, NextAttempt::Now, "{report:?}");
-    assert_eq!(test_node.said(annotation::STATE).await, "Done");
-    assert_eq!(test_node.said(annotation::DESIRED_DRAIN).await, "");
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Done");
+    assert_eq!(test_node.annotation(annotation::DESIRED_DRAIN).await, "");
     let report = daemon.attempt(false).await.unwrap();
     assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::OnChange, ""));
-    assert_eq!(test_node.said(annotation::STATE).await, "Done");
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Done");
     assert_eq!(test_node.host.text(path), None);
 
     // Given again, it is carried out, and reported before that.
     test_node.order("new").await;
     daemon.attempt(false).await.unwrap();
-    assert_eq!(test_node.said(annotation::STATE).await, "Working");
-    assert_eq!(test_node.said(annotation::DESIRED_DRAIN).await, if path == LOUD { "drain-new" } else { "" });
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Working");
+    assert_eq!(test_node.annotation(annotation::DESIRED_DRAIN).await, if path == LOUD { "drain-new" } else { "" });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn record_of_the_disk_that_disappears_while_the_order_is_read_is_restored_without_a_failure() {
+    let cluster = Cluster::start().await;
+    let test_node = TestNode::new(cluster.client(), QUIET).await;
+    test_node.order("old").await;
+    let host = test_node.host.clone();
+    let intercepted = RequestInterceptor::client(&test_node.client, move |request| {
+        if request.uri().path().ends_with("/machineconfigs/old") {
+            host.delete_file(paths::CURRENT_CONFIG);
+        }
+        Box::pin(std::future::ready(true))
+    });
+    let mut daemon = test_node.daemon(intercepted);
+    let report = daemon.attempt(false).await.unwrap();
+    assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::Now, ""));
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Done");
+    let report = daemon.attempt(false).await.unwrap();
+    assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::OnChange, ""));
+    assert!(test_node.host.text(paths::CURRENT_CONFIG).is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,7 +191,7 @@ async fn writes_of_others_do_not_keep_an_order_from_being_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn order_is_not_begun_as_long_as_nobody_can_be_told() {
+async fn order_is_not_begun_while_it_cannot_be_reported() {
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
     test_node.order("new").await;
@@ -211,7 +232,7 @@ async fn hour_without_the_api_changes_nothing_and_ends_by_itself() {
     test_node.order("old").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
-    assert_eq!(test_node.said(annotation::CURRENT_CONFIG).await, "new");
+    assert_eq!(test_node.annotation(annotation::CURRENT_CONFIG).await, "new");
     // It has tried all the time, once a minute in the end.
     let tried = refused.load(Ordering::SeqCst);
     assert!((55..75).contains(&tried), "{tried} times");
@@ -245,11 +266,11 @@ async fn configuration_that_is_deleted_while_it_is_applied_is_applied() {
     daemon.attempt(false).await.unwrap();
     assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
     daemon.attempt(false).await.unwrap();
-    assert_eq!(test_node.said(annotation::CURRENT_CONFIG).await, "new");
+    assert_eq!(test_node.annotation(annotation::CURRENT_CONFIG).await, "new");
     // One that starts now has only the disk to look at, which is enough.
     let report = test_node.daemon(test_node.client.clone()).attempt(true).await.unwrap();
     assert_eq!((report.next_attempt, report.reason.as_str()), (NextAttempt::OnChange, ""));
-    assert_eq!(test_node.said(annotation::STATE).await, "Done");
+    assert_eq!(test_node.annotation(annotation::STATE).await, "Done");
     test_node.order("old").await;
     let mut daemon = test_node.daemon(test_node.client.clone());
     daemon.attempt(false).await.unwrap();
@@ -272,11 +293,11 @@ async fn configuration_that_is_deleted_before_it_is_applied_is_named_and_waited_
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals);
     let running = tokio::spawn(async move { daemon.run().await });
     test_node.until(annotation::STATE, "Degraded").await;
-    assert!(test_node.said(annotation::REASON).await.contains("MachineConfig new not found"));
+    assert!(test_node.annotation(annotation::REASON).await.contains("MachineConfig new not found"));
     assert_eq!(test_node.host.text(QUIET), None);
     test_node.configs().create(&PostParams::default(), &config("new", json!(new.spec))).await.unwrap();
     test_node.until(annotation::CURRENT_CONFIG, "new").await;
-    assert_eq!(test_node.said(annotation::REASON).await, "");
+    assert_eq!(test_node.annotation(annotation::REASON).await, "");
     assert_eq!(test_node.host.text(QUIET).as_deref(), Some("x"));
     running.abort();
 }

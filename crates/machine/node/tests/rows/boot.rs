@@ -52,7 +52,7 @@ fn packages_are_taken_from_the_image_that_the_new_configuration_names(
 }
 
 #[test]
-fn another_kernel_is_put_into_the_next_image_anew() {
+fn another_kernel_is_installed_again_into_the_next_image() {
     let of = |image: &str| target(json!({"kernelType": "realtime", "osImageURL": image}));
     let host = FakeHost::new("m");
     let (old, new) = (of("image-1"), of("image-2"));
@@ -129,7 +129,7 @@ fn what_a_boot_has_of_a_change_does_not_come_a_second_time() {
 }
 
 #[test]
-fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
+fn a_rollback_that_is_lost_is_repeated_and_one_that_changes_nothing_is_reported() {
     let (old, new) = boots();
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.host.lose_argument("c=3");
@@ -161,8 +161,8 @@ fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
             node.restart();
         }
     }
-    let said = "after 3 more boots back into old this machine still lacks kernel argument a=1";
-    assert!(reasons.iter().any(|reason| reason == said), "{reasons:#?}");
+    let expected = "after 3 more boots back into old this machine still lacks kernel argument a=1";
+    assert!(reasons.iter().any(|reason| reason == expected), "{reasons:#?}");
     // Nothing is under way any more: it is drift, and another order counts.
     assert!(reasons.last().unwrap().contains("missing expected kernel arguments: a=1"), "{reasons:#?}");
     node.host.lose_no_argument();
@@ -335,7 +335,7 @@ fn an_order_back_to_what_the_disk_is_in_is_followed_as_soon_as_its_boot_can_be_h
 }
 
 #[test]
-fn a_boot_back_that_does_not_come_is_not_tried_for_ever_and_the_way_out_is_named() {
+fn a_boot_back_that_does_not_come_is_not_tried_indefinitely_and_the_way_out_is_named() {
     let (mut node, old) = without_a_way_back();
     node.order.desired = Some(old);
     node.host.clear_faults();
@@ -423,6 +423,73 @@ fn failure_that_an_earlier_version_recorded_is_replaced_by_the_next_one() {
     assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
     let record = node.host.text(paths::REBOOT_REQUIRED).unwrap();
     assert!(record.contains("kernel argument c=3") && record.contains(r#""is_final":true"#), "{record}");
+}
+
+#[test]
+fn boot_mismatch_that_an_earlier_version_recorded_counts_beside_an_outdated_one() {
+    let (mut node, _) = without_a_way_back();
+    rename_to_legacy(&node, paths::BOOT_MISMATCH, paths::LEGACY_BOOT_MISMATCH);
+    node.host.put(paths::BOOT_MISMATCH, br#"{"config":"stale","arguments":["quiet"],"packages":[]}"#, 0o644);
+    node.step();
+    assert!(node.host.exists(paths::LEGACY_BOOT_MISMATCH).unwrap());
+    assert!(!node.host.exists(paths::BOOT_MISMATCH).unwrap(), "it would count when its configuration is ordered again");
+    node.host.clear_faults();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-3"));
+    assert!(!node.host.exists(paths::LEGACY_BOOT_MISMATCH).unwrap());
+}
+
+#[test]
+fn boot_mismatch_under_the_new_name_counts_beside_one_about_the_same_or_another_configuration() {
+    for legacy in
+        [r#"{"config":"stale","arguments":[],"packages":[]}"#, r#"{"config":"old","arguments":[],"packages":[]}"#]
+    {
+        let (mut node, _) = without_a_way_back();
+        let recorded = node.host.text(paths::BOOT_MISMATCH).unwrap();
+        node.host.put(paths::LEGACY_BOOT_MISMATCH, legacy.as_bytes(), 0o644);
+        node.step();
+        assert_eq!(node.host.text(paths::BOOT_MISMATCH).unwrap(), recorded);
+        node.host.clear_faults();
+        let report = at_rest(&mut node);
+        assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
+        // What was left of the update that was reverted is gone.
+        assert_eq!(node.host.boot().unwrap().arguments, ["root=/dev/vda", "quiet", "a=1"]);
+        assert!(!node.host.exists(paths::LEGACY_BOOT_MISMATCH).unwrap());
+    }
+}
+
+#[test]
+fn configuration_that_an_earlier_version_gave_up_is_not_tried_because_of_an_outdated_record() {
+    let (old, new) = boots();
+    for stale in [&br#"{"config":"stale","why":"crio.service has failed","is_final":false}"#[..], b"{"] {
+        let mut node = Node::new(FakeHost::new("m"), &old);
+        node.host.put(paths::REBOOT_REQUIRED, stale, 0o644);
+        let record = br#"{"config":"new","why":"it lacks c=3","is_final":true}"#;
+        node.host.put(paths::LEGACY_REBOOT_REQUIRED, record, 0o644);
+        node.order.desired = Some(new.clone());
+        let report = at_rest(&mut node);
+        assert_eq!((report.state, node.boots), (State::Degraded, 0), "{}", report.reason);
+        assert!(report.reason.contains("it lacks c=3"), "{}", report.reason);
+        assert!(node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+        assert_eq!(node.obey(&old).state, State::Done);
+        assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
+    }
+}
+
+#[test]
+fn of_two_records_about_one_configuration_the_one_under_the_new_name_counts() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    let record = |why: &str| format!(r#"{{"config":"new","why":"{why}","is_final":true}}"#).into_bytes();
+    // As a power cut leaves them while the newer one is written.
+    node.host.put(paths::REBOOT_REQUIRED, &record("newer"), 0o644);
+    node.host.put(paths::LEGACY_REBOOT_REQUIRED, &record("older"), 0o644);
+    node.order.desired = Some(new);
+    assert!(at_rest(&mut node).reason.contains("newer"));
+    assert_eq!(node.obey(&old).state, State::Done);
+    assert!(!node.host.exists(paths::REBOOT_REQUIRED).unwrap());
+    assert!(!node.host.exists(paths::LEGACY_REBOOT_REQUIRED).unwrap());
 }
 
 #[test]
@@ -569,7 +636,7 @@ fn a_machine_that_joined_without_its_kernel_arguments_gets_them_before_it_is_don
         agent: Agent::new(host.clone(), AgentOptions::default()),
         host,
         order: Order { state: None, ..order(&first, &first) },
-        said: Vec::new(),
+        reported: Vec::new(),
         drains: Vec::new(),
         boots: 0,
     };

@@ -37,7 +37,7 @@ fn d04_built_images_are_seen() {
     ] {
         let boots = node.boots;
         node.order.desired =
-            Some(Config { image: image.map(str::to_owned), ..config(name, base.spec.as_ref().unwrap()) });
+            Some(Config { image: image.map(str::to_owned), ..config(name, base.spec.found().unwrap()) });
         let disruption = node.step().disruption.unwrap();
         let causes: Vec<&str> = disruption.causes.iter().map(|cause| cause.what.as_str()).collect();
         assert_eq!(causes, if differs { vec!["image"] } else { vec![] }, "{name}");
@@ -61,7 +61,7 @@ fn d05_files_and_images_change_in_place() {
         (config("d", &spec(json!({"osImageURL": "image-2"}))), vec!["osImageURL"]),
     ] {
         let before = node.agent.on_disk_config().unwrap().unwrap();
-        let found = least_disruption(&before.spec, next.spec.as_ref().unwrap(), None);
+        let found = least_disruption(&before.spec, next.spec.found().unwrap(), None);
         assert_eq!(found.causes.iter().map(|cause| cause.what.as_str()).collect::<Vec<_>>(), what);
         let report = node.obey(&next);
         assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));

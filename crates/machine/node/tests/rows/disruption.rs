@@ -138,7 +138,7 @@ fn d50_the_password_of_an_account_that_is_no_longer_configured_is_locked() {
 }
 
 #[test]
-fn d52_a_reload_that_fails_puts_the_old_files_back_and_has_them_read_again() {
+fn d52_a_reload_that_fails_restores_the_old_files_and_has_them_read_again() {
     let of = |text: &str| files(vec![file(POLICY, text)]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &of("old")));
     node.host.fail_times("reload crio.service", "policy.json: line 1: not JSON", 1);
@@ -153,6 +153,6 @@ fn d52_a_reload_that_fails_puts_the_old_files_back_and_has_them_read_again() {
     // It is tried again, and the state stays what it was until that has succeeded.
     let report = node.settle();
     assert_eq!(report.state, State::Done);
-    assert_eq!(*node.said.last().unwrap(), State::Degraded);
+    assert_eq!(*node.reported.last().unwrap(), State::Degraded);
     assert_eq!(node.host.loaded("crio.service", POLICY).unwrap(), "new");
 }

@@ -51,7 +51,7 @@ fn d26_a_file_of_nobodys_package_has_no_original_however_often_it_is_replaced() 
 #[rstest]
 #[case::unknown(false)]
 #[case::owned(true)]
-fn d49_what_stood_there_comes_back_when_no_configuration_has_it_any_more(#[case] has_packages: bool) {
+fn d49_the_original_file_comes_back_when_no_configuration_has_it_any_more(#[case] has_packages: bool) {
     let path = "/etc/nmstate/openshift/f";
     let host = FakeHost::new("m");
     if has_packages {

@@ -21,11 +21,11 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
     let host = FakeHost::new("m");
     host.add_setting("/proc/sys/vm/swappiness", "60");
     let mut node = Node::new(host, &sysctl(10));
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     node.order.desired =
         Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")])));
     let report = node.agent.sync(&node.order, &mut |state| {
-        said.push(state);
+        reported.push(state);
         true
     });
     assert_eq!(report.state, State::Degraded);
@@ -38,7 +38,7 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
 }
 
 #[test]
-fn settings_that_are_linked_there_by_the_distribution_are_no_hindrance() {
+fn settings_that_are_linked_there_by_the_distribution_block_nothing() {
     let host = FakeHost::new("m");
     host.add_setting("/proc/sys/vm/swappiness", "60");
     host.put("/etc/sysctl.conf", b"# nothing\n", 0o644);

@@ -34,7 +34,7 @@ use seaworthy_node::decide::{DecisionInputs, NextAction, decide};
 use seaworthy_node::observed::observe;
 use seaworthy_node::order::NextAttempt;
 use seaworthy_node::validate::{Aspect, validate};
-use seaworthy_node::{Agent, AgentOptions, Config, Order, Step, TargetState, paths, steps};
+use seaworthy_node::{Agent, AgentOptions, Config, ConfigSpec, Order, Step, TargetState, paths, steps};
 use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn everything() -> Config {
 }
 
 fn named(name: &str) -> Config {
-    Config { name: name.to_owned(), ..Config::default() }
+    Config { name: name.to_owned(), spec: ConfigSpec::NotFound, image: None }
 }
 
 /// What is not offered, with the reason at the head of this file.

@@ -35,7 +35,27 @@ fn an_order_for_a_configuration_that_is_not_there_names_it_and_waits() {
 }
 
 #[test]
-fn an_owner_that_nobody_knows_is_named_with_its_file() {
+fn an_order_whose_current_configuration_was_not_read_is_read_again_when_the_disk_has_lost_its_record() {
+    let old = config("old", &files(vec![]));
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.order.current = Some(Config { spec: ConfigSpec::NotRead, ..old.clone() });
+    assert_eq!(node.step().state, State::Done, "the disk has it");
+    node.order.current = Some(Config { spec: ConfigSpec::NotRead, ..old.clone() });
+    node.host.delete_file(paths::CURRENT_CONFIG);
+    let report = node.step();
+    assert_eq!((report.next_attempt, report.reason.as_str(), report.events), (NextAttempt::Now, "", vec![]));
+    node.order.current = Some(old);
+    assert_eq!(node.step().state, State::Done);
+    assert!(node.host.exists(paths::CURRENT_CONFIG).unwrap());
+
+    node.order.current = Some(named("old"));
+    node.host.delete_file(paths::CURRENT_CONFIG);
+    let report = node.step();
+    assert!(report.state == State::Degraded && report.reason.contains("does not exist"), "{}", report.reason);
+}
+
+#[test]
+fn an_unknown_owner_is_named_with_its_file() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
     let mut one = file("/etc/nmstate/openshift/a", "x");
     one["user"] = json!({"name": "nobody-here"});

@@ -83,7 +83,7 @@ fn a_revert_while_an_update_fails_is_followed_at_the_next_attempt() {
 fn hundreds_of_nodes_follow_their_orders_in_one_process() {
     let spec_of =
         |text: &str| Arc::new(files((0..20).map(|n| file(&format!("/etc/nmstate/openshift/{n}"), text)).collect()));
-    let of = |name: &str| Config { name: name.to_owned(), spec: Some(spec_of(name)), image: None };
+    let of = |name: &str| Config { name: name.to_owned(), spec: ConfigSpec::Found(spec_of(name)), image: None };
     let (old, new) = (of("old"), of("new"));
     let mut nodes: Vec<Node> = (0..300).map(|n| Node::new(FakeHost::new(&format!("n{n}")), &old)).collect();
     assert!(nodes.iter_mut().all(|node| node.obey(&new).state == State::Done));

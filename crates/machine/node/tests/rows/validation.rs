@@ -38,7 +38,7 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
             Aspect::Owner
         }
     };
-    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.found().unwrap().clone(), None).unwrap();
     let found = validate(&node.host, &target).unwrap();
     let found: Vec<_> = found.iter().filter(|finding| finding.subject == path).collect();
     assert_eq!((found.len(), found[0].aspect), (1, aspect), "{found:?}");
@@ -69,7 +69,7 @@ fn d51_an_owner_that_changed_is_drift_and_is_named() {
 #[test]
 fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
     let masked = with(json!({"systemd": {"units": [{"name": "a.service", "mask": true, "contents": "[Service]\n"}]}}));
-    let mut node = Node::new(FakeHost::new("m"), &config("old", &everything().spec.unwrap()));
+    let mut node = Node::new(FakeHost::new("m"), &config("old", everything().spec.found().unwrap()));
     let text = node.host.text("/etc/file").unwrap();
     node.host.put("/etc/file", text.as_bytes(), 0o644);
     assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
@@ -80,10 +80,10 @@ fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
 }
 
 #[test]
-fn a_file_that_somebody_lets_grow_is_drift_and_is_not_read() {
+fn a_file_that_has_grown_is_drift_and_is_not_read() {
     let small = config("small", &files(vec![file("/etc/small", "small")]));
     let node = Node::new(FakeHost::new("m"), &small);
-    let target = TargetState::parse("small", small.spec.clone().unwrap(), None).unwrap();
+    let target = TargetState::parse("small", small.spec.found().unwrap().clone(), None).unwrap();
     node.host.put("/etc/small", &vec![b'x'; 5 * 1024 * 1024], 0o644);
     let before = node.host.bytes_read();
     let findings = validate(&node.host, &target).unwrap();
@@ -112,7 +112,7 @@ fn units_are_validated_as_enabled_and_disabled() {
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
     node.host.disable(&["a.service"]).unwrap();
-    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.found().unwrap().clone(), None).unwrap();
     let found = validate(&node.host, &target).unwrap();
     assert_eq!((found.len(), found[0].aspect), (1, Aspect::Enablement));
 }
@@ -121,22 +121,22 @@ fn units_are_validated_as_enabled_and_disabled() {
 fn the_same_configuration_gives_no_steps() {
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
-    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
+    let target = TargetState::parse("all", all.spec.found().unwrap().clone(), None).unwrap();
     let observed = observe(&node.host, &target, &target).unwrap();
     assert_eq!(steps(&target, &target, &observed).unwrap(), Vec::<Step>::new());
 }
 
 #[test]
-fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to() {
+fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_on_request() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let all = everything();
     let node = Node::new(FakeHost::new("m"), &all);
-    let target = TargetState::parse("all", all.spec.clone().unwrap(), None).unwrap();
-    let heard = Arc::new(AtomicUsize::new(0));
+    let target = TargetState::parse("all", all.spec.found().unwrap().clone(), None).unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
     let listener = || -> seaworthy_host::ChangeCallback {
-        let heard = Arc::clone(&heard);
+        let calls = Arc::clone(&calls);
         Arc::new(move || {
-            heard.fetch_add(1, Ordering::SeqCst);
+            calls.fetch_add(1, Ordering::SeqCst);
         })
     };
     let mut monitor = seaworthy_node::drift::file_watch::FileWatch::default();
@@ -145,10 +145,10 @@ fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to
     assert_eq!((node.host.watches(), monitor.is_running()), (1, true));
     node.host.put("/etc/file", b"x", 0o644);
     node.host.put("/etc/nobodys", b"x", 0o644);
-    assert_eq!(heard.load(Ordering::SeqCst), 1);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
     assert!(monitor.stop());
     assert!(!monitor.stop());
     assert_eq!((node.host.watches(), monitor.is_running()), (0, false));
     node.host.put("/etc/file", b"y", 0o644);
-    assert_eq!(heard.load(Ordering::SeqCst), 1);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 }

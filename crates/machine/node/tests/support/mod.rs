@@ -8,10 +8,10 @@ use std::time::Duration;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
-pub use seaworthy_node::Config;
 use seaworthy_node::clock::{Clock, ClockReading};
 use seaworthy_node::order::NextAttempt;
 use seaworthy_node::{Agent, AgentOptions, Order, Report};
+pub use seaworthy_node::{Config, ConfigSpec};
 use serde_json::{Value, json};
 
 pub fn source(text: &str) -> String {
@@ -35,7 +35,7 @@ pub fn files(files: Vec<Value>) -> MachineConfigSpec {
 }
 
 pub fn config(name: &str, spec: &MachineConfigSpec) -> Config {
-    Config { name: name.to_owned(), spec: Some(Arc::new(spec.clone())), image: None }
+    Config { name: name.to_owned(), spec: ConfigSpec::Found(Arc::new(spec.clone())), image: None }
 }
 
 /// An order to go on to `desired`, on a node that runs `current`.
@@ -79,7 +79,7 @@ pub struct Node {
     pub host: FakeHost,
     pub agent: Agent<FakeHost>,
     pub order: Order,
-    pub said: Vec<State>,
+    pub reported: Vec<State>,
     pub drains: Vec<String>,
     pub boots: usize,
 }
@@ -88,10 +88,12 @@ impl Node {
     /// A machine that Ignition has written with `config`, joined.
     pub fn new(host: FakeHost, first: &Config) -> Node {
         let agent = Agent::new(host.clone(), AgentOptions::default());
-        let mut node = Node { host, agent, order: order(first, first), said: Vec::new(), drains: Vec::new(), boots: 0 };
+        let mut node =
+            Node { host, agent, order: order(first, first), reported: Vec::new(), drains: Vec::new(), boots: 0 };
         node.order.state = None;
         // What Ignition writes.
-        let target = seaworthy_node::TargetState::parse(&first.name, first.spec.clone().unwrap(), None).unwrap();
+        let target =
+            seaworthy_node::TargetState::parse(&first.name, first.spec.found().unwrap().clone(), None).unwrap();
         for (path, wanted) in &target.paths {
             if let seaworthy_node::target::TargetEntry::File { bytes, mode, .. } = wanted {
                 node.host.put(path, bytes, *mode);
@@ -129,28 +131,28 @@ impl Node {
         let report = node.settle();
         assert_eq!(report.state, State::Done, "{}", report.reason);
         seaworthy_host::Host::sync(&node.host).unwrap();
-        node.said.clear();
+        node.reported.clear();
         node.host.forget_calls();
         node
     }
 
     /// One attempt, with what it reports written to the cluster.
     pub fn step(&mut self) -> Report {
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         let report = self.agent.sync(&self.order, &mut |state| {
-            said.push(state);
+            reported.push(state);
             true
         });
-        self.said.extend(said);
+        self.reported.extend(reported);
         self.note(&report);
         report
     }
 
     pub fn note(&mut self, report: &Report) {
-        if let Some(wish) = &report.drain_request {
-            self.drains.push(wish.clone());
-            self.order.desired_drain = Some(wish.clone());
-            self.order.last_applied_drain = Some(wish.clone());
+        if let Some(request) = &report.drain_request {
+            self.drains.push(request.clone());
+            self.order.desired_drain = Some(request.clone());
+            self.order.last_applied_drain = Some(request.clone());
         }
         if !report.is_rebooting {
             self.order.state = Some(report.state);
