@@ -7,7 +7,6 @@ mod idle_memory;
 mod machine_lock;
 mod manifest;
 mod output;
-mod parallel;
 mod remote;
 mod table;
 mod terminal;

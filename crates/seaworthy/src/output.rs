@@ -57,8 +57,7 @@ pub fn objects(objects: &[Value], format: DefinitionFormat) -> io::Result<()> {
     match format {
         DefinitionFormat::Json => {
             let list = json!({"apiVersion": "v1", "items": objects, "kind": "List"});
-            // A value always has a JSON form.
-            writeln!(out, "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
+            writeln!(out, "{}", seaworthy_manifest::pretty(&list))?;
         }
         DefinitionFormat::Yaml => {
             for object in objects {

@@ -28,6 +28,9 @@ mod selection;
 pub mod selector;
 pub mod yaml;
 
+/// The buffer of what is written in many small pieces.
+const BUFFER_BYTES: usize = 1 << 16;
+
 pub use controller_config::{Controller, ControllerConfig, OsImageStreams};
 pub use finding::{FieldLocation, Finding};
 pub use machine_config::MachineConfig;

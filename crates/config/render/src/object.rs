@@ -1,12 +1,13 @@
 //! Rendered MachineConfig as an API object.
 
 use std::borrow::Cow;
+use std::io::{BufWriter, Write as _};
 
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_ignition::node::{Map, Node, Value};
 
 use crate::render::Rendered;
-use crate::{json, keys};
+use crate::{BUFFER_BYTES, json, keys};
 
 /// The size limit of objects in a cluster: the request limit of etcd.
 pub const MAX_OBJECT_BYTES: usize = 1_572_864;
@@ -57,14 +58,17 @@ impl<'r> Rendered<'r, '_> {
     }
 
     /// Writes the object as JSON.
-    pub fn write_json(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    pub fn write_json(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        // Buffered here: the many small writes are calls that the compiler knows.
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
         let mut head = Vec::new();
         json::write(&self.head(), &mut head)?;
         // The head is an object: its last byte is the brace that closes it.
         out.write_all(head.strip_suffix(b"}").unwrap_or(&head))?;
         out.write_all(b",\"spec\":")?;
-        json::write(&self.spec, out)?;
-        out.write_all(b"}")
+        json::write(&self.spec, &mut out)?;
+        out.write_all(b"}")?;
+        out.flush()
     }
 
     /// How many bytes the object takes as JSON: what a cluster's limit is about.

@@ -283,7 +283,7 @@ pub struct Diff {
     #[arg(short = 'R', long)]
     pub recursive: bool,
     /// Maximum total size of the input, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
+    #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_MAX_INPUT_MIB)]
     pub max_input: u64,
     /// Compare only this pool; can be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]

@@ -44,7 +44,7 @@ pub fn summary(bytes: &[u8]) -> String {
 }
 
 /// Writes the first lines of contents, and how many are left out. Of what is no text nothing is written.
-pub fn write_excerpt(out: &mut impl Write, bytes: &[u8], indent: &str) -> io::Result<()> {
+pub fn write_excerpt(out: &mut dyn Write, bytes: &[u8], indent: &str) -> io::Result<()> {
     let Some(text) = text(bytes) else { return Ok(()) };
     for line in text.lines().take(MAX_EXCERPT_LINES) {
         writeln!(out, "{indent}|{}", whole_or_cut(line))?;
@@ -56,7 +56,7 @@ pub fn write_excerpt(out: &mut impl Write, bytes: &[u8], indent: &str) -> io::Re
 }
 
 /// Writes how contents differ: the lines that do with a few around them, or sizes and digests.
-pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &str) -> io::Result<()> {
+pub fn write_difference(out: &mut dyn Write, old: &[u8], new: &[u8], indent: &str) -> io::Result<()> {
     let (Some(before), Some(after)) = (text(old), text(new)) else {
         return writeln!(out, "{indent}{} → {}", summary(old), summary(new));
     };

@@ -7,12 +7,13 @@ use std::path::Path;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::problem::is_about_conversion;
 use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
+use seaworthy_manifest::{EntryPart, ManifestText};
 use seaworthy_serve::access::{parse_tokens, read_tokens};
 use seaworthy_serve::stub;
 
 use crate::cli::{Ignition, ReportFormat, Stub};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
-use crate::manifest::{DEFAULT_LIMIT_MIB, EntryPart, Inputs, LOCATE_BUDGET, ManifestText, load};
+use crate::manifest::{DEFAULT_MAX_INPUT_MIB, Inputs, MAX_LOCATE_BYTES, load};
 use crate::{output, terminal};
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
@@ -29,7 +30,7 @@ fn read(file: &Path) -> Result<ManifestText, Failure> {
     if file.is_dir() {
         return Err(Failure::invalid(format!("{} is a folder; expected one Ignition config", file.display())));
     }
-    let mut texts = load(&Inputs { files: &files, recursive: false, max_mib: DEFAULT_LIMIT_MIB })?;
+    let mut texts = load(&Inputs { files: &files, recursive: false, max_mib: DEFAULT_MAX_INPUT_MIB })?;
     texts.pop().ok_or_else(|| Failure::invalid("no config to read"))
 }
 
@@ -59,7 +60,7 @@ fn config(text: &ManifestText) -> Result<Node<'_>, Failure> {
     }
     if config.as_map().is_none() {
         let message = format!("found {}; an Ignition config is an object with the key ignition", config.describe());
-        let budget = Cell::new(LOCATE_BUDGET);
+        let budget = Cell::new(MAX_LOCATE_BYTES);
         return Err(Failure::invalid(text.error_at(0, &Default::default(), &budget, &message)));
     }
     config.number(0);
@@ -122,7 +123,7 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
         version,
     };
     let config = stub.config().map_err(Failure::invalid)?;
-    let json = serde_json::to_string_pretty(&config).map_err(Failure::invalid)?;
+    let json = seaworthy_manifest::pretty(&config);
     writeln!(output::plain(), "{json}")?;
     if tokens.is_empty() {
         terminal::note(
@@ -146,7 +147,7 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
         Ok(parsed) => parsed,
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
-    let budget = Cell::new(LOCATE_BUDGET);
+    let budget = Cell::new(MAX_LOCATE_BYTES);
     for warning in &parsed.warnings {
         terminal::warning(&line(warning, &text, &budget));
     }
@@ -154,7 +155,7 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
         Ok(translated) => translated,
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
-    let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::invalid)?;
+    let json = seaworthy_manifest::pretty(&translated.to_json());
     writeln!(output::plain(), "{json}")?;
     Ok(EXIT_OK)
 }
@@ -176,7 +177,7 @@ fn print_json(version: Option<Version>, is_valid: bool, findings: Vec<serde_json
         "version": version.map(Version::as_str),
         "findings": findings,
     });
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
+    let json = seaworthy_manifest::pretty(&json);
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }
@@ -194,7 +195,7 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
         false => problem,
     };
     let problems: Vec<Problem> = problems.into_iter().map(demoted).collect();
-    let budget = Cell::new(LOCATE_BUDGET);
+    let budget = Cell::new(MAX_LOCATE_BYTES);
     let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     match output {
         ReportFormat::Json => {
@@ -223,7 +224,7 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
 }
 
 fn print_problems(problems: &[Problem], text: &ManifestText) -> u8 {
-    let budget = Cell::new(LOCATE_BUDGET);
+    let budget = Cell::new(MAX_LOCATE_BYTES);
     for problem in problems {
         match problem.severity {
             Severity::Error => terminal::error(&line(problem, text, &budget)),

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::io::Write as _;
 
 use seaworthy_ignition::{Severity, spelling};
+use seaworthy_manifest::{EntryPart, parallel};
 use seaworthy_render::{Finding, Pool, Prepared, remote, render};
 use seaworthy_values::text::counted;
 
 use super::loading;
 use crate::cli::{Lint, ReportFormat};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
-use crate::manifest::{EntryPart, ManifestSet};
-use crate::{output, parallel, terminal};
+use crate::manifest::ManifestSet;
+use crate::{output, terminal};
 
 /// The codes of all findings that are no errors, and may be allowed.
 const CODES: [&str; 35] = [
@@ -225,7 +226,7 @@ fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failu
         summary["nothingChecked"] = why.as_str().into();
     }
     let json = serde_json::json!({"findings": findings, "summary": summary});
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
+    let json = seaworthy_manifest::pretty(&json);
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }

@@ -2,14 +2,15 @@
 
 use std::io::Write as _;
 
+use seaworthy_manifest::{EntryPart, ManifestText, parallel};
 use seaworthy_render::remote::Resolver;
 use seaworthy_render::selector::Selector;
 use seaworthy_render::{Context, Controller, Finding, Pool, Prepared, not_selected, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
-use crate::manifest::{EntryPart, Inputs, ManifestSet, ManifestText, load};
-use crate::{parallel, remote, terminal};
+use crate::manifest::{Inputs, ManifestSet, load};
+use crate::{remote, terminal};
 
 /// Reads the texts of an input.
 pub fn texts(input: &Input) -> Result<Vec<ManifestText>, Failure> {

@@ -56,16 +56,16 @@ pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 /// Writes which nodes wait, grouped by the reason.
-pub fn write_waiting(out: &mut impl Write, waiting: &[Waiting]) -> io::Result<()> {
+pub fn write_waiting(out: &mut dyn Write, waiting: &[Waiting]) -> io::Result<()> {
     write_grouped(out, "waits", waiting)
 }
 
 /// Writes which nodes take their configuration from no pool, grouped by the reason.
-pub fn write_without_pool(out: &mut impl Write, nodes: &[Waiting]) -> io::Result<()> {
+pub fn write_without_pool(out: &mut dyn Write, nodes: &[Waiting]) -> io::Result<()> {
     write_grouped(out, "in no pool", nodes)
 }
 
-fn write_grouped(out: &mut impl Write, what: &str, waiting: &[Waiting]) -> io::Result<()> {
+fn write_grouped(out: &mut dyn Write, what: &str, waiting: &[Waiting]) -> io::Result<()> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for Waiting { node, reason } in waiting {
         groups.entry(reason.to_string()).or_default().push(node);
@@ -78,7 +78,7 @@ fn write_grouped(out: &mut impl Write, what: &str, waiting: &[Waiting]) -> io::R
     Ok(())
 }
 
-pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
+pub fn write_waves(out: &mut dyn Write, outlook: &Outlook) -> io::Result<()> {
     let waves = &outlook.forecast.waves;
     for (nth, wave) in waves.iter().take(MAX_LISTED_WAVES).enumerate() {
         let when = if wave.starts == 0 { "now".to_owned() } else { format!("in {}", short(wave.starts)) };
@@ -100,7 +100,7 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
 }
 
 /// Writes the remark on the budget, if there is one.
-pub fn write_remark(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
+pub fn write_remark(out: &mut dyn Write, outlook: &Outlook) -> io::Result<()> {
     outlook.budget_remark.as_ref().map_or(Ok(()), |remark| writeln!(out, "{}", terminal::sanitized(remark)))
 }
 
@@ -140,7 +140,7 @@ fn disruptions<'o>(moving: &[&'o NodeOutlook]) -> Vec<(Option<&'o Disruption>, V
 }
 
 /// Writes the disruption of nodes, and the rules that decide it.
-pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::Result<()> {
+pub fn write_disruptions(out: &mut dyn Write, moving: &[&NodeOutlook]) -> io::Result<()> {
     for (found, nodes) in disruptions(moving) {
         let who = names(nodes.iter().map(|node| node.name.as_str()));
         let Some(found) = found else {

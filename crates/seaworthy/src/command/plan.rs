@@ -20,6 +20,7 @@ use seaworthy_machineconfig::preview::{
 };
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
+use seaworthy_manifest::{EntryPart, FileLocation};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;
@@ -29,8 +30,8 @@ use super::diff::Comparison;
 use super::{loading, outlook, templates};
 use crate::cli::{Plan, ReportFormat};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
+use crate::manifest::misspelt;
 use crate::manifest::objects::{self, ObjectLocation};
-use crate::manifest::{EntryPart, FileLocation, misspelt};
 use crate::{output, remote, terminal};
 
 /// A manifest of the input, and where it is.
@@ -275,12 +276,12 @@ struct Message {
 }
 
 impl Message {
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write_finding(out, self.severity, self.code, format!("{}{}", self.place, self.text))
     }
 }
 
-fn write_finding(out: &mut impl Write, severity: Severity, code: &str, text: impl Display) -> io::Result<()> {
+fn write_finding(out: &mut dyn Write, severity: Severity, code: &str, text: impl Display) -> io::Result<()> {
     let style = terminal::style(severity);
     writeln!(out, "{style}{severity}[{code}]{style:#}: {}", terminal::sanitized(text))
 }
@@ -327,7 +328,7 @@ pub fn print_text(report: &PlanReport<'_>, is_summary: bool) -> Result<(), Failu
     Ok(())
 }
 
-fn write_pool(out: &mut impl Write, report: &PlanReport<'_>, pool: &PoolPreview, is_summary: bool) -> io::Result<()> {
+fn write_pool(out: &mut dyn Write, report: &PlanReport<'_>, pool: &PoolPreview, is_summary: bool) -> io::Result<()> {
     let (outlook, name) = (&pool.outlook, terminal::sanitized(&pool.name));
     let is_changed = comparison(pool).write(out, is_summary)?;
     if let Some(failure) = &pool.failure {
@@ -397,7 +398,7 @@ fn write_pool(out: &mut impl Write, report: &PlanReport<'_>, pool: &PoolPreview,
 }
 
 /// Writes which pools nodes come from that were in another pool before. For a new node its disruption is enough.
-fn write_origins(out: &mut impl Write, pool: &PoolPreview) -> io::Result<()> {
+fn write_origins(out: &mut dyn Write, pool: &PoolPreview) -> io::Result<()> {
     let from = pool.moved_nodes.iter().filter_map(|(node, from)| Some((from.as_ref()?, node)));
     for (from, nodes) in grouped(from.filter(|(from, _)| **from != pool.name)) {
         let come = if nodes.len() == 1 { "comes" } else { "come" };
@@ -486,7 +487,7 @@ fn print_json(report: &PlanReport<'_>) -> Result<(), Failure> {
         "problems": preview.problems.iter().map(problem).collect::<Vec<_>>(),
     });
     // A value always has a JSON form.
-    writeln!(output::plain(), "{}", serde_json::to_string_pretty(&value).unwrap_or_default())?;
+    writeln!(output::plain(), "{}", seaworthy_manifest::pretty(&value))?;
     Ok(())
 }
 

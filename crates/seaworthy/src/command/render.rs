@@ -7,6 +7,7 @@ use std::os::fd::AsFd as _;
 
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::{Node, Value};
+use seaworthy_manifest::parallel;
 use seaworthy_render::{Finding, Merged, Rendered, merge, yaml};
 
 use super::loading;
@@ -14,7 +15,7 @@ use crate::cli::{ObjectFormat, Render};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::manifest::ManifestSet;
 use crate::output::Output;
-use crate::{parallel, terminal};
+use crate::terminal;
 
 /// Of many warnings the first are shown; `lint` has them all.
 const MAX_SHOWN_WARNINGS: usize = 10;

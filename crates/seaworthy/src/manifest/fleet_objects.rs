@@ -8,9 +8,9 @@ use seaworthy_api::machineconfiguration::{API_VERSION, ControllerConfig, Machine
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::spelling;
+use seaworthy_manifest::ManifestText;
 use serde::de::DeserializeOwned;
 
-use super::manifest_text::ManifestText;
 use super::objects::{self, Object};
 use crate::failure::Failure;
 use crate::terminal;

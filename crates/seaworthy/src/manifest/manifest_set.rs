@@ -6,13 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
+use seaworthy_manifest::{EntryPart, FileLocation, ManifestText, is_object, parallel};
 use seaworthy_render::{ControllerConfig, FieldLocation, Finding, MachineConfig, OsImageStreams, Pool, keys};
 use seaworthy_values::list;
 
-use super::file_location::FileLocation;
-use super::manifest_text::{EntryPart, ManifestText, is_object};
 use crate::failure::Failure;
-use crate::{parallel, terminal};
+use crate::terminal;
 
 /// The API group of the kinds that are read.
 const GROUP: &str = "machineconfiguration.openshift.io";
@@ -73,7 +72,7 @@ pub struct ManifestSet<'t> {
 }
 
 /// Finding a line costs a pass over its text; after this many bytes only files are named.
-pub const LOCATE_BUDGET: usize = 512 * 1024 * 1024;
+pub const MAX_LOCATE_BYTES: usize = 512 * 1024 * 1024;
 
 /// Of many objects with the same name this many are listed.
 const MAX_LISTED: usize = 5;
@@ -117,10 +116,10 @@ pub(super) fn note_empty(empty: &[&str]) {
 impl<'t> ManifestSet<'t> {
     /// Sorts the documents of all texts. Texts that cannot be read are reported together.
     pub fn read(texts: &'t [ManifestText]) -> Result<Self, Failure> {
-        let mut set = ManifestSet { budget: Cell::new(LOCATE_BUDGET), ..ManifestSet::default() };
+        let mut set = ManifestSet { budget: Cell::new(MAX_LOCATE_BYTES), ..ManifestSet::default() };
         let mut errors = Vec::new();
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        let budget = Cell::new(LOCATE_BUDGET);
+        let budget = Cell::new(MAX_LOCATE_BYTES);
         let mut empty: Vec<&str> = Vec::new();
         for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, ManifestText::documents)) {
             match documents {
@@ -387,7 +386,7 @@ impl<'t> ManifestSet<'t> {
 
     /// Why there is no pool to work on.
     pub fn lacks_pools(&self) -> String {
-        const NAMED: usize = 3;
+        const MAX_NAMED: usize = 3;
         if let Some(first) = self.machine_configs.first().filter(|_| self.has_only_results()) {
             return format!(
                 "nothing to render: {} is already rendered, and the input has neither a MachineConfigPool nor \
@@ -398,7 +397,7 @@ impl<'t> ManifestSet<'t> {
         let without: Vec<&str> = self.machine_configs.iter().map(MachineConfig::name).collect();
         let found = match without.as_slice() {
             [] => "and no MachineConfig".to_owned(),
-            some => format!("and no MachineConfig with the label {} ({})", keys::ROLE, list::examples(some, NAMED)),
+            some => format!("and no MachineConfig with the label {} ({})", keys::ROLE, list::examples(some, MAX_NAMED)),
         };
         format!("no MachineConfigPool in the input, {found}; cannot determine the pools to render")
     }

@@ -5,10 +5,9 @@ use std::rc::Rc;
 
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Path;
+use seaworthy_manifest::{EntryPart, FileLocation, ManifestText, is_object};
 
-use super::file_location::FileLocation;
-use super::manifest_set::{LOCATE_BUDGET, note_empty};
-use super::manifest_text::{EntryPart, ManifestText, is_object};
+use super::manifest_set::{MAX_LOCATE_BYTES, note_empty};
 
 /// An object of a manifest.
 #[derive(Clone, Copy)]
@@ -51,7 +50,7 @@ impl<'t> ObjectLocation<'t> {
 /// Passes every object of all texts to `take`, items of lists one by one. Everything that is not an object is an error, not
 /// only the first. Texts without objects are named in a note, because their author may expect otherwise.
 pub fn each<'t>(texts: &'t [ManifestText], errors: &mut Vec<String>, take: &mut dyn FnMut(Object<'_, 't>)) {
-    let budget = Rc::new(Cell::new(LOCATE_BUDGET));
+    let budget = Rc::new(Cell::new(MAX_LOCATE_BYTES));
     let mut empty: Vec<&str> = Vec::new();
     for text in texts {
         match text.documents() {

@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use seaworthy_ignition::spelling;
+use seaworthy_manifest::{ManifestText, parallel};
 
-use super::manifest_text::ManifestText;
 use crate::failure::Failure;
-use crate::{parallel, terminal};
+use crate::terminal;
 
 /// What to read.
 pub struct Inputs<'i> {

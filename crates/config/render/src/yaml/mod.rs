@@ -16,6 +16,7 @@ use std::io;
 
 use seaworthy_ignition::node::{Map, Node, Value};
 
+use crate::BUFFER_BYTES;
 use scalar::{Scalar, Style, is_break, is_printable};
 
 /// A scalar is folded at the first blank behind this column.
@@ -37,7 +38,7 @@ pub fn write(node: &Node<'_>, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Writes a document as bytes.
-pub fn write_bytes(node: &Node<'_>, out: &mut impl io::Write) -> io::Result<()> {
+pub fn write_bytes(node: &Node<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     struct Adapter<'o, W> {
         out: &'o mut W,
         result: io::Result<()>,
@@ -48,10 +49,13 @@ pub fn write_bytes(node: &Node<'_>, out: &mut impl io::Write) -> io::Result<()> 
             if self.result.is_ok() { Ok(()) } else { Err(fmt::Error) }
         }
     }
-    let mut adapter = Adapter { out, result: Ok(()) };
+    // Buffered here: the many small writes are calls that the compiler knows.
+    let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut adapter = Adapter { out: &mut out, result: Ok(()) };
     // The adapter has the error itself.
     let _ = write(node, &mut adapter);
-    adapter.result
+    adapter.result?;
+    io::Write::flush(&mut out)
 }
 
 /// A document as a string.

@@ -32,7 +32,7 @@ fn a_user_wins_over_the_platform_whatever_the_names() {
 }
 
 #[test]
-fn what_is_made_of_a_users_own_wish_keeps_its_place_among_the_users() {
+fn what_is_generated_from_a_users_object_keeps_its_place_among_the_users() {
     let kubelet = generated_by("b", mc("99-worker-generated-kubelet", json!({})));
     for kubelet in [kubelet.clone(), owned_by("KubeletConfig", kubelet)] {
         let inputs = [

@@ -24,7 +24,7 @@ fn embedded_content_that_is_called_gzip_and_is_not_is_a_warning() {
 }
 
 #[test]
-fn embedded_content_that_is_packed_is_nothing_to_speak_of() {
+fn embedded_content_that_is_packed_is_no_finding() {
     let packed = "data:;base64,H4sIAAAAAAACAytITM5OTVEoSa0oAQAM9ArSCwAAAA==";
     for source in [packed, "data:,"] {
         let body = json!([{"path": "/etc/x", "contents": {"source": source, "compression": "gzip"}}]);
@@ -121,7 +121,7 @@ fn a_mode_that_is_none_is_one_error() {
 // === Defaults ===
 
 #[test]
-fn an_error_about_a_default_says_that_it_is_one() {
+fn an_error_about_a_default_names_it_as_one() {
     let findings = refused(&worker(), &[ign("00", files(json!([{"path": "/a", "mode": 420}])))]);
     let finding = one(&findings);
     assert_eq!(finding.code, "overwrite-without-source");
@@ -131,7 +131,7 @@ fn an_error_about_a_default_says_that_it_is_one() {
 }
 
 #[test]
-fn a_name_that_a_tool_was_to_fill_in_is_told_from_a_wrong_one() {
+fn an_unfilled_placeholder_is_distinguished_from_a_wrong_name() {
     let outcome = rendered(&worker(), &[mc("{{ .Release.Name }}", json!({"fips": true}))]);
     let finding = outcome.only("invalid-name");
     assert!(finding.message.contains("looks like a template; render it first"), "{finding}");

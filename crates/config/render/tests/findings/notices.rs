@@ -53,7 +53,7 @@ fn a_unit_and_a_file_that_both_write_a_path_are_refused() {
 }
 
 #[test]
-fn files_beside_units_are_nothing_to_speak_of() {
+fn files_beside_units_are_no_finding() {
     let outcome = rendered(
         &worker(),
         &[ign(
@@ -85,7 +85,7 @@ fn nosmt_for_a_whole_pool_is_a_warning() {
 }
 
 #[test]
-fn nosmt_is_found_in_both_lists_of_arguments_and_named_wherever_it_stands() {
+fn nosmt_is_found_and_named_in_both_lists_of_arguments() {
     let outcome = rendered(
         &worker(),
         &[
@@ -131,7 +131,7 @@ fn an_argument_with_two_values_of_two_inputs_is_a_conflict() {
 }
 
 #[test]
-fn arguments_that_may_stand_several_times_are_no_conflict() {
+fn arguments_that_may_be_repeated_are_no_conflict() {
     let inputs = [
         mc("00", json!({"kernelArguments": ["console=tty0", "rd.luks.uuid=1"]})),
         mc("01", json!({"kernelArguments": ["console=ttyS0", "rd.luks.uuid=2"]})),

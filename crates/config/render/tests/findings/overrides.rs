@@ -92,7 +92,7 @@ fn fields_that_two_inputs_set_differently_are_a_conflict() {
 }
 
 #[test]
-fn a_wish_that_another_input_cannot_take_back_is_a_conflict() {
+fn a_setting_that_another_input_cannot_revoke_is_a_conflict() {
     let inputs = [
         mc("00", json!({"fips": true, "kernelType": "realtime"})),
         mc("01", json!({"fips": false, "kernelType": "default"})),
@@ -155,7 +155,7 @@ fn units_dropins_users_and_devices_are_named_as_people_call_them() {
 }
 
 #[test]
-fn an_override_of_a_part_says_what_stays() {
+fn an_override_of_a_part_names_what_stays() {
     let parent = json!([{"path": "/a", "contents": {"source": "data:,x"}, "mode": 1, "user": {"name": "u"}}]);
     let outcome =
         rendered(&worker(), &[ign("00", files(parent)), ign("01", files(json!([{"path": "/a", "mode": 2}])))]);

@@ -314,7 +314,7 @@ pub fn server(wanted: &ContentRequest) -> Result<Vec<u8>, FetchError> {
     })
 }
 
-/// Laws about results say nothing where there is none.
+/// Laws about results hold trivially where there is none.
 #[test]
 fn most_of_these_manifests_can_be_rendered_and_meet_each_other() {
     use proptest::strategy::ValueTree;

@@ -102,7 +102,7 @@ proptest! {
             for place in &line.also {
                 let also = Line { set_by: Some(place.clone()), ..line.clone() };
                 let found = lookup::value(&manifests, place).unwrap();
-                // Another entry may say as little, and mean the same.
+                // Another entry may have as few fields, and mean the same.
                 let is_same = became(&found, &also) || is_filled_in(line, &found);
                 prop_assert!(is_same, "{:?} is not the same as {:?}", found, line);
             }
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_said_something_else_about_a_file_is_remembered(Manifests(manifests) in machine_configs()) {
+    fn overridden_origins_of_a_file_are_remembered(Manifests(manifests) in machine_configs()) {
         let Ok(outcome) = try_render_with(&infra(), &manifests, &context(), &server).0 else { return Ok(()) };
         // Modes are a field that only merging touches: an input whose mode is not the result's must be among the
         // overridden ones.

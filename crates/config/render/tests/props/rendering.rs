@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn an_input_that_says_nothing_changes_nothing(
+    fn an_empty_input_changes_nothing(
         Manifests(manifests) in machine_configs(),
         nothing in prop_oneof![
             Just(json!({})),
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_that_nobody_knows_are_found_and_change_nothing(Manifests(manifests) in machine_configs()) {
+    fn unknown_keys_are_found_and_change_nothing(Manifests(manifests) in machine_configs()) {
         let mut noted = manifests.clone();
         let mut count = 0;
         for manifest in &mut noted {

@@ -112,7 +112,7 @@ fn embedded_contents_inherit_no_compression() {
 }
 
 #[test]
-fn the_compression_that_was_embedded_is_said_outright_whatever_else_is_merged() {
+fn compression_of_an_embedded_body_is_explicit_whatever_else_is_merged() {
     let inputs = [
         ign("00", files(json!([file("/a", "https://h/a")]))),
         ign("01", files(json!([{"path": "/a", "mode": 384}, file("/b", "https://h/b")]))),
@@ -198,7 +198,7 @@ fn a_body_that_cannot_be_had_is_an_error_at_its_place() {
 }
 
 #[test]
-fn a_body_that_nobody_resolved_is_refused() {
+fn an_unresolved_body_is_refused() {
     let bodies = [
         files(json!([file("/a", "https://h/a")])),
         files(json!([{"path": "/a", "append": [{"source": "gs://b/k"}], "overwrite": false}])),
@@ -213,7 +213,7 @@ fn a_body_that_nobody_resolved_is_refused() {
 }
 
 #[test]
-fn what_was_fetched_stands_on_the_rendered_object() {
+fn what_was_fetched_is_recorded_on_the_rendered_object() {
     let web = Web::default()
         .config("https://u:secret@h/r?sig=secret", files(json!([file("/a", "https://h/a")])))
         .with("https://h/a", "content of a");

@@ -329,7 +329,7 @@ fn a_failed_fetch_names_the_reference_and_the_reason() {
 }
 
 #[test]
-fn warnings_of_a_remote_config_are_said_where_they_stand() {
+fn warnings_of_a_remote_config_are_reported_with_their_location() {
     let web = Web::default().config(
         "https://h/r",
         json!({"storage": {"Files": [{"path": "/a", "note": 1, "contents": {"source": "http://h/plain"}}]}}),
@@ -367,7 +367,7 @@ fn what_is_broken_only_together_with_a_remote_config_names_both() {
 // === Nothing is left ===
 
 #[test]
-fn a_reference_that_nobody_resolved_is_refused() {
+fn an_unresolved_reference_is_refused() {
     for (references, path) in [
         (json!({"merge": [{"source": "https://u:secret@h/r"}]}), "merge[0].source"),
         (json!({"replace": {"source": "s3://bucket/key"}}), "replace.source"),

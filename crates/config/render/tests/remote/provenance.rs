@@ -67,7 +67,7 @@ fn a_conflict_with_a_remote_config_names_its_url() {
 }
 
 #[test]
-fn a_fetched_value_says_url_digest_and_time() {
+fn a_fetched_value_has_url_digest_and_time() {
     let web = Web::default()
         .config(
             "https://u:secret@h/r?token=secret",
@@ -90,7 +90,7 @@ fn a_fetched_value_says_url_digest_and_time() {
 }
 
 #[test]
-fn an_overridden_body_says_what_was_fetched_for_it() {
+fn an_overridden_body_names_what_was_fetched_for_it() {
     let web = Web::default().with("https://h/1", "1");
     let manifests =
         [ign("00", files(json!([file("/a", "https://h/1")]))), ign("01", files(json!([file("/a", "data:,later")])))];

@@ -94,7 +94,7 @@ fn settings_of_the_config_referred_to_apply_to_what_is_nested_in_it_and_nowhere_
     }
     for url in ["https://h/inner-file", "https://h/below", "https://h/below-file"] {
         let settings = settings_of(&rounds, url);
-        // What the inner one does not say it inherits.
+        // What the inner one does not set it inherits.
         assert_eq!((settings.response_headers_timeout, settings.total_timeout), (seconds(3), seconds(7)), "{url}");
         assert_eq!(settings.proxy.http.as_deref(), Some("http://proxy.inner"), "{url}");
     }

@@ -224,7 +224,7 @@ fn row_20_an_input_of_another_build_is_refused_by_name() {
 }
 
 #[test]
-fn row_20_whoever_looks_at_a_dump_is_not_refused() {
+fn row_20_other_versions_are_accepted_where_skew_is() {
     let inputs = [generated_by("v1", mc("00", json!({})))];
     let mut context = strict(None);
     context.controller.refuses_skew = false;

@@ -117,7 +117,7 @@ fn unknown_keys_of_a_machine_config_are_named_with_what_was_meant() {
 #[case("Worker", false)]
 #[case("-a", false)]
 #[case("a b", false)]
-fn a_name_that_no_cluster_takes_is_told(#[case] name: &str, #[case] is_taken: bool) {
+fn a_name_that_no_cluster_takes_is_reported(#[case] name: &str, #[case] is_taken: bool) {
     let findings = of_machine_config(&mc(name, json!({})));
     assert_eq!(findings.is_empty(), is_taken, "{findings:?}");
     assert!(findings.iter().all(|finding| finding.code == "invalid-name" && !finding.is_error()));
@@ -171,7 +171,7 @@ fn wrong_types_in_os_image_streams_are_not_read_as_unset() {
 #[case(json!({"machineconfiguration.openshift.io/rol": "worker"}), "did you mean \"machineconfiguration.openshift.io/role\"?")]
 #[case(json!({"role": "worker"}), "a with a label for its role that is not called machineconfiguration.openshift.io/role")]
 #[case(json!({}), "a with no label machineconfiguration.openshift.io/role")]
-fn a_pool_without_inputs_is_told_what_there_is(#[case] labels: Value, #[case] hint: &str) {
+fn a_pool_without_inputs_is_reported_with_what_there_is(#[case] labels: Value, #[case] hint: &str) {
     let mut object = mc("a", json!({}));
     object["metadata"]["labels"] = labels;
     let findings = refused(&worker(), &[object]);
@@ -194,7 +194,7 @@ fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
 }
 
 #[test]
-fn a_selector_that_asks_for_another_label_than_the_role_is_told_which_was_meant() {
+fn a_selector_for_another_label_than_the_role_is_reported_with_the_one_that_was_meant() {
     let pool = pool("gpu", json!({"matchLabels": {"role": "gpu"}}));
     let findings = refused(&pool, &[mc_of("gpu", "a", json!({}))]);
     let hint = format!("a with role \"gpu\"; the selector asks for \"role\"; did you mean {:?}?", keys::ROLE);
@@ -202,7 +202,7 @@ fn a_selector_that_asks_for_another_label_than_the_role_is_told_which_was_meant(
 }
 
 #[test]
-fn a_wrong_mode_is_told_beside_other_mistakes_and_once() {
+fn a_wrong_mode_is_reported_once_and_beside_other_mistakes() {
     let config = files(json!([{"path": "a"}, {"path": "/b", "mode": 644}, {"path": "/c", "mode": 0o4755}]));
     let findings = refused(&worker(), &[ign("a", config)]);
     let codes: Vec<_> = findings.iter().map(|finding| (finding.code, finding.places[0].path.as_str())).collect();

@@ -87,7 +87,7 @@ fn row_27_mode_and_owner_are_inherited_by_a_new_body() {
 }
 
 #[test]
-fn row_28_overwrite_is_true_unless_somebody_says_otherwise() {
+fn row_28_overwrite_is_true_unless_it_is_set() {
     let body = json!({"source": "data:,a"});
     let alone = |file: Value| rendered(&worker(), &[ign("00", files(json!([file])))]).files()[0]["overwrite"].clone();
     assert_eq!(alone(json!({"path": "/a", "contents": body})), true);

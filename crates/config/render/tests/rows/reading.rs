@@ -94,7 +94,7 @@ fn row_70_each_mistake_is_refused_at_its_path() {
 }
 
 #[test]
-fn row_70_an_error_below_a_key_in_another_case_is_named_where_it_stands() {
+fn row_70_an_error_below_a_key_in_another_case_is_reported_with_its_location() {
     let sections = json!({"Storage": {"FILES": [{"Path": "a", "contents": {"source": "data:,"}}]}});
     let findings = refused(&worker(), &[ign("00", sections)]);
     assert_eq!(places(one(&findings)), ["00 spec.config.Storage.FILES[0].Path"]);

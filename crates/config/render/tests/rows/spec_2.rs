@@ -135,7 +135,7 @@ fn row_65_a_unit_given_three_times_keeps_the_newest_of_each_part() {
 }
 
 #[test]
-fn row_66_a_file_of_2_0_belongs_to_root_and_one_of_2_1_says_nothing() {
+fn row_66_a_file_of_2_0_belongs_to_root_and_one_of_2_1_has_no_owner() {
     let file = |version: &str| {
         let config = with_version(version, files(json!([root_file("/a", "data:,x")])));
         rendered(&worker(), &[mc("00", json!({"config": config}))]).files()[0].clone()

@@ -23,7 +23,7 @@ pub fn run(options: &Diff) -> Result<u8, Failure> {
         ReportFormat::Text => text::print(&reports)?,
         ReportFormat::Json => {
             // A value always has a JSON form.
-            let json = serde_json::to_string_pretty(&json::of(&reports)).unwrap_or_default();
+            let json = seaworthy_manifest::pretty(&json::of(&reports));
             writeln!(output::plain(), "{json}")?;
         }
     }
@@ -47,7 +47,7 @@ impl Comparison {
     }
 
     /// Writes what differs as `seaworthy diff` does; whether anything does. In a summary contents are only counted.
-    pub fn write(&self, out: &mut impl Write, is_summary: bool) -> io::Result<bool> {
+    pub fn write(&self, out: &mut dyn Write, is_summary: bool) -> io::Result<bool> {
         let empty = Node::empty_config("3.5.0");
         let reports = PoolDiff::all(&self.old, &self.new, &empty);
         for report in reports.iter().filter(|report| report.differs()) {

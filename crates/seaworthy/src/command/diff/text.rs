@@ -49,7 +49,7 @@ pub fn print(reports: &[PoolDiff<'_>]) -> Result<(), Failure> {
 }
 
 /// Writes how one pool differs. In a summary contents are only counted.
-pub fn write_report(out: &mut impl Write, report: &PoolDiff<'_>, is_summary: bool) -> io::Result<()> {
+pub fn write_report(out: &mut dyn Write, report: &PoolDiff<'_>, is_summary: bool) -> io::Result<()> {
     let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
@@ -72,12 +72,12 @@ pub fn write_report(out: &mut impl Write, report: &PoolDiff<'_>, is_summary: boo
 }
 
 /// A line with a sign, in its colour.
-fn write_signed(out: &mut impl Write, indent: &str, sign: char, text: &str, more: &str) -> io::Result<()> {
+fn write_signed(out: &mut dyn Write, indent: &str, sign: char, text: &str, more: &str) -> io::Result<()> {
     let style = terminal::diff_style(sign);
     writeln!(out, "{indent}{style}{sign} {}{style:#}{}", terminal::sanitized(text), terminal::sanitized(more))
 }
 
-fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<()> {
+fn write_field(out: &mut dyn Write, field: &FieldDifference<'_>) -> io::Result<()> {
     match field {
         FieldDifference::Scalar { field, old: None, new: Some(new) } => {
             write_signed(out, "", '+', &format!("{field}: {}", shown(field, new)), "")
@@ -97,7 +97,7 @@ fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<
 }
 
 /// Writes a change of the Ignition config. Of a whole pool contents are only counted.
-fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io::Result<()> {
+fn write_change(out: &mut dyn Write, change: &Change<'_>, is_whole: bool) -> io::Result<()> {
     let name = change.entry.to_string();
     let name = abbreviate(&name, MAX_NAME_CHARS);
     // The argument is listed, and the machine shall not have it.
@@ -185,7 +185,7 @@ fn facts(entry: &Entry<'_>, node: &Node<'_>, is_secret: bool) -> String {
 }
 
 /// What an entry that came or went brings or takes along: the drop-ins of a unit, the keys of a user.
-fn write_parts(out: &mut impl Write, sign: char, node: &Node<'_>, is_whole: bool) -> io::Result<()> {
+fn write_parts(out: &mut dyn Write, sign: char, node: &Node<'_>, is_whole: bool) -> io::Result<()> {
     let name = node.text_of("name");
     for dropin in node.list_of("dropins") {
         let entry = Entry::Dropin { unit: name, name: dropin.text_of("name") };
@@ -206,7 +206,7 @@ fn ssh_key_of(user: &str, key: &str) -> String {
 }
 
 fn write_field_change(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     change: &FieldChange<'_>,
     entry: &Entry<'_>,
     is_secret: bool,
@@ -297,7 +297,7 @@ fn bodies(node: &Node<'_>, is_secret: bool) -> Vec<Body> {
 
 /// Shows how the texts of an entry differ.
 fn write_bodies(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     old: Option<&Node<'_>>,
     new: Option<&Node<'_>>,
     is_secret: bool,
@@ -315,7 +315,7 @@ fn write_bodies(
     pairs.into_values().try_for_each(|(old, new)| write_body(out, old.as_ref(), new.as_ref()))
 }
 
-fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> io::Result<()> {
+fn write_body(out: &mut dyn Write, old: Option<&Body>, new: Option<&Body>) -> io::Result<()> {
     let Some(either) = old.or(new) else { return Ok(()) };
     if old.zip(new).is_some_and(|(old, new)| old.spelling == new.spelling) {
         return Ok(());

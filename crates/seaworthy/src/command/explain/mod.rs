@@ -147,7 +147,7 @@ fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>], secrets: &HashSet<
     let list: Vec<serde_json::Value> = entries.iter().map(json).collect();
     let json = serde_json::json!({"rendered": name, "pool": pool, "entries": list});
     // A value always has a JSON form.
-    writeln!(output::plain(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
+    writeln!(output::plain(), "{}", seaworthy_manifest::pretty(&json))?;
     Ok(())
 }
 

@@ -97,7 +97,7 @@ pub fn print_full(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>, lacks_ima
 }
 
 fn write_entry<'r>(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     entry: &Entry<'r>,
     bodies: &Bodies<'_>,
     printed: &mut Vec<&'r Embedded>,
@@ -134,7 +134,7 @@ fn write_entry<'r>(
 }
 
 /// Why an image is another than one would think, or none.
-fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) -> io::Result<()> {
+fn write_ignored(out: &mut dyn Write, entry: &Entry<'_>, lacks_images: bool) -> io::Result<()> {
     for lost in &entry.ignored {
         let line = format!("    {} names {}", lost.place, shown_or_unset(&entry.field, lost.value.as_ref()));
         writeln!(out, "{}", terminal::sanitized(line))?;
@@ -147,7 +147,7 @@ fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) ->
     Ok(())
 }
 
-fn write_fetched(out: &mut impl Write, fetched: &Embedded, is_secret: bool) -> io::Result<()> {
+fn write_fetched(out: &mut dyn Write, fetched: &Embedded, is_secret: bool) -> io::Result<()> {
     let mut line = format!("fetched from {} at {}", fetched.url, fetched.fetched_at_utc());
     if !is_secret {
         line.push_str(&format!(", {}", fetched.digest));
@@ -156,7 +156,7 @@ fn write_fetched(out: &mut impl Write, fetched: &Embedded, is_secret: bool) -> i
 }
 
 fn write_lost(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     entry: &Entry<'_>,
     lost: &Overridden<'_>,
     newer: Option<(&Node<'_>, bool)>,

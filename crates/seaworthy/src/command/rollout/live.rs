@@ -167,8 +167,7 @@ fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -
             (Some(_), Some(only)) => only,
             (_, last) => values.into_iter().chain(last).collect(),
         };
-        // A value always has a JSON form.
-        writeln!(text, "{}", serde_json::to_string_pretty(&value).unwrap_or_default())?;
+        writeln!(text, "{}", seaworthy_manifest::pretty(&value))?;
     }
     Ok((String::from_utf8_lossy(&text).into_owned(), is_all_done))
 }
@@ -220,7 +219,7 @@ pub fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
 
 /// Writes a pool's progress, the estimated duration, and why nodes wait.
 pub fn write_status(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     name: &str,
     pool: &MachineConfigPool,
     found: &Outlook,
@@ -409,8 +408,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
                 })
             })
             .collect();
-        // A value always has a JSON form.
-        writeln!(output::plain(), "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
+        writeln!(output::plain(), "{}", seaworthy_manifest::pretty(&json!(list)))?;
         return Ok(EXIT_OK);
     }
     if all.is_empty() {

@@ -112,7 +112,7 @@ fn print_json(
     if let Err(error) = &decision.max_unavailable {
         json["error"] = error.to_string().into();
     }
-    let json = serde_json::to_string_pretty(&json).map_err(Failure::invalid)?;
+    let json = seaworthy_manifest::pretty(&json);
     writeln!(output::plain(), "{json}")?;
     Ok(())
 }

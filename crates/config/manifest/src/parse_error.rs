@@ -227,7 +227,7 @@ fn colon_without_space(line: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::ManifestText;
+    use crate::ManifestText;
 
     /// The message about a text that cannot be parsed, without the snippet.
     fn message_of(text: &str) -> String {

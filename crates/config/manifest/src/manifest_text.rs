@@ -10,7 +10,7 @@ use seaworthy_ignition::{locate, locate_key};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::{items, parse_error, yaml};
+use crate::{items, parse_error, yaml};
 
 /// How many values one text may hold: sixteen times what the largest sensible fleet has.
 const MAX_VALUES: usize = 16_000_000;
