@@ -163,7 +163,7 @@ enum Remainder {
         inside: BTreeMap<String, Remainder>,
     },
     /// Every item with its known part, by which it is found again; some have a remainder. Those without one are needed to
-    /// tell apart items whose known parts are equal.
+    /// distinguish items whose known parts are equal.
     List(Vec<(Value, Remainder)>),
     /// A scalar that the typed form spells differently, such as a time with another number of fraction digits.
     Respelled {

@@ -1,7 +1,7 @@
 //! From Rust types to the structural schema of a CustomResourceDefinition.
 //!
 //! kube's own conversion marks every `Option` as nullable and leaves out the three root fields. The upstreams'
-//! definitions tell an optional field from a nullable one (an API server drops a `null` of the former and keeps one of
+//! definitions distinguish an optional field from a nullable one (an API server drops a `null` of the former and keeps one of
 //! the latter), so ours have to as well. Here an `Option` only means "not required"; a nullable field says so with
 //! `#[schemars(extend("nullable" = true))]`.
 

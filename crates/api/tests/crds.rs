@@ -38,7 +38,7 @@ fn generated_definitions_are_the_reviewed_ones() {
             changed.push(file.clone());
         }
     }
-    assert!(changed.is_empty(), "changed definitions (UPDATE_SNAPSHOTS=1 writes them anew): {}", changed.join(", "));
+    assert!(changed.is_empty(), "changed definitions (UPDATE_SNAPSHOTS=1 rewrites them): {}", changed.join(", "));
 }
 
 /// A group's definitions as they are embedded, one on a line.
@@ -71,7 +71,7 @@ fn embedded_definitions_are_those_of_the_types() {
 }
 
 #[test]
-fn printed_yaml_says_what_the_definition_says() {
+fn printed_yaml_equals_the_definition() {
     for crd in crds::all() {
         let value = serde_json::to_value(&crd).unwrap();
         let read: serde_json::Value = serde_saphyr::from_str(&serde_saphyr::to_string(&crd).unwrap()).unwrap();

@@ -1,15 +1,15 @@
-//! Deprecated: what an older version of a kind said, kept for those who still read it.
+//! Deprecated: the status of a kind in the form of an older version, kept for its readers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::unknown::Unknown;
 
-/// What older versions said.
+/// The status in the form of older versions.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deprecated<T> {
-    /// What the older version said.
+    /// The status in the form of v1beta1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<T>,
 

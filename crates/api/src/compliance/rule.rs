@@ -115,7 +115,7 @@ pub struct Fix {
     pub unknown: Unknown,
 }
 
-/// One name in the expression, and what it stands for.
+/// A name in the expression, and the object that it refers to.
 // Differs: `kubernetesInputSpec` is one of three sources, because rules here may also look at machine configuration and
 // kubelet configuration; the upstream knows that one only and requires it. What it accepts is accepted here.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

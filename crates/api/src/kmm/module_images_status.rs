@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_of_an_older_object_say_what_is_to_be_done() {
+    fn statuses_of_an_older_object_give_what_is_to_be_done() {
         let status: ModuleImagesConfigStatus = serde_json::from_value(json!({
             "imagesStates": [
                 { "image": "a", "status": "Exists" },

@@ -141,7 +141,7 @@ pub struct InfrastructureStatus {
 words! {
     /// Platforms that a cluster may run on.
     pub enum PlatformType {
-        /// Not said.
+        /// Not set.
         Unset = "",
         /// Amazon Web Services.
         Aws = "AWS",

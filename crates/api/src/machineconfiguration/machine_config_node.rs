@@ -279,7 +279,7 @@ pub struct ReleaseBundleStatus {
     pub unknown: Unknown,
 }
 
-/// A part of the configuration that this node cannot take over without being built anew.
+/// A part of the configuration that this node cannot adopt without being rebuilt.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IrreconcilableChange {

@@ -1,4 +1,4 @@
-//! Pairs: labels or annotations, however whoever shows them keeps them.
+//! Pairs: labels or annotations, however they are stored.
 
 use std::collections::BTreeMap;
 use std::fmt;

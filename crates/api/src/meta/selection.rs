@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_selector_says_so() {
+    fn a_selector_without_terms_is_empty() {
         assert!(selection(json!({})).unwrap().is_empty());
         assert!(selection(json!({"matchLabels": {}, "matchExpressions": []})).unwrap().is_empty());
     }

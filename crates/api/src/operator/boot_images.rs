@@ -215,7 +215,7 @@ words! {
     pub enum SkewEnforcementMode {
         /// The user.
         Manual = "Manual",
-        /// Nobody: upgrades are not held back.
+        /// None: upgrades are not blocked.
         None = "None",
     }
 }
@@ -227,7 +227,7 @@ words! {
         Automatic = "Automatic",
         /// The user.
         Manual = "Manual",
-        /// Nobody: upgrades are not held back.
+        /// None: upgrades are not blocked.
         None = "None",
     }
 }

@@ -139,7 +139,7 @@ pub struct MachineConfigurationStatus {
 words! {
     /// Verbosity of a log.
     pub enum LogLevel {
-        /// Not said.
+        /// Not set.
         Unset = "",
         /// What an administrator needs.
         Normal = "Normal",

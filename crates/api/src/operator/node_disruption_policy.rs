@@ -231,7 +231,7 @@ impl From<PolicyActionType> for PolicyActionStatusType {
     }
 }
 
-/// An action that would make all others pointless stands alone.
+/// An action that makes all others pointless must be the only one.
 fn only_alone(action: &str) -> Rule {
     Rule::new(format!("self.exists(x, x.type=='{action}') ? size(self) == 1 : true"))
         .message(format!("{action} can only be the sole action").as_str())

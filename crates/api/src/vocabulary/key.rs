@@ -73,11 +73,6 @@ impl Annotation {
         metadata.annotations.as_ref()?.get(self.0).map(String::as_str)
     }
 
-    /// The value of this annotation on an object, or else that of the key which earlier builds wrote.
-    pub fn of_or_former<'a>(&self, former: Annotation, metadata: &'a ObjectMeta) -> Option<&'a str> {
-        self.of(metadata).or_else(|| former.of(metadata))
-    }
-
     /// Sets this annotation on an object.
     pub fn set(&self, metadata: &mut ObjectMeta, value: impl Into<String>) {
         metadata.annotations.get_or_insert_default().insert(self.0.to_owned(), value.into());

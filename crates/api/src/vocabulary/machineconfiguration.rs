@@ -64,10 +64,10 @@ pub mod node {
     pub const CURRENT_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/currentImage");
     /// What the node daemon is doing, one of [`State`](super::State); written by the node daemon.
     pub const STATE: Annotation = Annotation("machineconfiguration.openshift.io/state");
-    /// Why the state is what it is, at most [`REASON_LIMIT`] characters; written by the node daemon.
+    /// Why the state is what it is, at most [`MAX_REASON_CHARS`] characters; written by the node daemon.
     pub const REASON: Annotation = Annotation("machineconfiguration.openshift.io/reason");
     /// Longest text in [`REASON`].
-    pub const REASON_LIMIT: usize = 2000;
+    pub const MAX_REASON_CHARS: usize = 2000;
     /// The rendered MachineConfig that the node booted with first; written by the Ignition endpoint.
     pub const FIRST_PIVOT_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/firstPivotConfig");
     /// The labels of the node's custom pool were applied; written by the roll-out controller.

@@ -1,4 +1,4 @@
-//! Explanations of differences: lines of `crd | path | reason`, where `*` in the path stands for any text.
+//! Explanations of differences: lines of `crd | path | reason`, where `*` in the path matches any text.
 
 use super::compare::Difference;
 
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Explanation>, String> {
     Ok(explanations)
 }
 
-/// Whether the text has the form of the pattern, where `*` stands for any text.
+/// Whether the text has the form of the pattern, where `*` matches any text.
 fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -48,7 +48,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 #[test]
-fn a_star_stands_for_any_text() {
+fn a_star_matches_any_text() {
     assert!(glob("spec.*#enum", "spec.a.b#enum"));
     assert!(glob("spec.a", "spec.a"));
     assert!(glob("*", ""));

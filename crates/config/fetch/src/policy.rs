@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_how_to_allow_it() {
+    fn a_refusal_names_how_to_allow_it() {
         let refusal = Policy::default().check_host(&Host::parse("127.0.0.1"), 8080).unwrap_err();
         assert_eq!(refusal.to_string(), "address 127.0.0.1 is refused: loopback");
         assert_eq!(refusal.allow, "127.0.0.1:8080");

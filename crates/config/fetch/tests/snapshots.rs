@@ -146,7 +146,7 @@ fn a_folder_keeps_its_snapshots_across_restarts() {
 }
 
 #[test]
-fn nobody_else_can_read_the_files() {
+fn files_are_readable_by_their_owner_only() {
     let (_folder, path, store) = folder();
     store.put(&key(1), snapshot(b"content")).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;

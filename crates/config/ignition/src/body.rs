@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_says_why() {
+    fn what_cannot_be_fetched_gives_the_reason() {
         assert_eq!(body(json!({})), Err(BodyError::NoSource));
         let remote = body(json!({"source": "http://h/a"})).unwrap_err();
         assert_eq!(remote.to_string(), "the content is not in the config but at \"http://h/a\"");

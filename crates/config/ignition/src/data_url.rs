@@ -394,7 +394,7 @@ mod tests {
         [type/subtype][;parameter=value…][;base64]: there is no comma behind base64"
     )]
     #[case("data:;base64,aGVsb", "the 5 characters behind the comma are not complete base64")]
-    fn a_refusal_says_which_character_and_what_to_write(#[case] url: &str, #[case] expected: &str) {
+    fn a_refusal_names_the_character_and_what_to_write(#[case] url: &str, #[case] expected: &str) {
         let message = decode(url).unwrap_err().to_string();
         assert!(message.starts_with(expected), "{message}");
     }

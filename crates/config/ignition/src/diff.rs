@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_nested_lists_stand_in_the_path_by_key() {
+    fn entries_of_nested_lists_are_in_the_path_by_key() {
         let disk = |size: i64, keys: [&str; 2]| {
             json!({
                 "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys}]},
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_no_difference() {
+    fn what_has_no_effect_is_no_difference() {
         let empty = json!({"storage": {"files": [{"path": "/a", "append": [], "contents": {}, "mode": null}]}});
         assert_eq!(shown(empty, json!({"storage": {"files": [{"path": "/a"}]}})), Vec::<String>::new());
     }

@@ -143,12 +143,12 @@ impl<'de> Visitor<'de> for TreeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
         // Most objects are small: a scan beats a set. Large ones get a set, so that a hostile text of a million
         // keys costs a million steps and not their square.
-        const SCANNED: usize = 16;
+        const MAX_SCANNED: usize = 16;
         // Room for one: many objects have no more (`"contents": {"source": …}`), and the next step is four.
         let mut entries: Vec<(Cow<'de, str>, Node<'de>)> = Vec::with_capacity(1);
         let mut seen: std::collections::HashSet<Cow<'de, str>> = std::collections::HashSet::new();
         while let Some(Key(key)) = access.next_key()? {
-            let twice = if entries.len() < SCANNED {
+            let twice = if entries.len() < MAX_SCANNED {
                 entries.iter().any(|(name, _)| *name == key)
             } else {
                 if seen.is_empty() {

@@ -309,7 +309,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_is_found_where_it_stands(value in json(), blanks in prop::collection::vec(0..5_usize, 1..20)) {
+        fn every_value_is_located(value in json(), blanks in prop::collection::vec(0..5_usize, 1..20)) {
             let mut nth = 0;
             let mut blank = || {
                 nth += 1;

@@ -395,8 +395,8 @@ impl PartialEq for Node<'_> {
 
 /// A string for a message: quoted, escaped, and cut so that a file body never floods a terminal.
 pub fn quote(text: &str) -> String {
-    const SHOWN: usize = 60;
-    match beginning(text, SHOWN) {
+    const MAX_SHOWN: usize = 60;
+    match beginning(text, MAX_SHOWN) {
         Some(beginning) => format!("{beginning:?}… ({} bytes)", text.len()),
         None => format!("{text:?}"),
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_is_not_said_to_be_missing_too() {
+    fn a_value_of_the_wrong_type_is_not_reported_as_missing_too() {
         let files = serde_json::json!([{"path": 7}, "x", {"path": "a", "mode": "b"}, {}]);
         assert_eq!(
             errors(serde_json::json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}})),

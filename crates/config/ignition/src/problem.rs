@@ -108,7 +108,7 @@ impl<'p> PathRef<'p> {
 
 /// Collects problems.
 ///
-/// Of each code only the first [`SHOWN`] of a severity are kept and the rest counted: a config of a few hundred
+/// Of each code only the first [`MAX_SHOWN`] of a severity are kept and the rest counted: a config of a few hundred
 /// kilobytes can break one rule a hundred thousand times, which would flood the output.
 #[derive(Default)]
 pub(crate) struct Report {
@@ -120,7 +120,7 @@ pub(crate) struct Report {
 }
 
 /// How many problems of one code and severity are kept.
-const SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// How often a rule was broken.
 struct Count {
@@ -183,7 +183,7 @@ impl Report {
         });
         let count = &mut self.counts[at];
         count.found += 1;
-        if count.found > SHOWN {
+        if count.found > MAX_SHOWN {
             count.omitted.get_or_insert_with(|| (place.path(), origin));
             return;
         }
@@ -229,8 +229,8 @@ impl Report {
         for Count { severity, code, found, omitted } in self.counts {
             let Some((path, origin)) = omitted else { continue };
             let message = format!(
-                "{} more of the kind {code} are not listed, this being the first of them; solve the {SHOWN} that are",
-                found - SHOWN
+                "{} more of the kind {code} are not listed, this being the first of them; solve the {MAX_SHOWN} that are",
+                found - MAX_SHOWN
             );
             problems.push(Problem { severity, code, path, origin, related: Vec::new(), message });
         }
@@ -251,21 +251,25 @@ mod tests {
         let problems = parse(&Node::from_json(&config)).unwrap_err();
         let of = |code: &str| problems.iter().filter(|problem| problem.code == code).collect::<Vec<_>>();
         let wrong = of("wrong-type");
-        assert_eq!(wrong.len(), SHOWN + 1);
-        assert_eq!(wrong[SHOWN - 1].path.to_string(), "storage.files[99]");
-        assert_eq!(wrong[SHOWN].path.to_string(), "storage.files[100]");
-        assert_eq!(wrong[SHOWN].severity, Severity::Error);
-        assert!(wrong[SHOWN].message.starts_with("250 more of the kind wrong-type "), "{}", wrong[SHOWN].message);
+        assert_eq!(wrong.len(), MAX_SHOWN + 1);
+        assert_eq!(wrong[MAX_SHOWN - 1].path.to_string(), "storage.files[99]");
+        assert_eq!(wrong[MAX_SHOWN].path.to_string(), "storage.files[100]");
+        assert_eq!(wrong[MAX_SHOWN].severity, Severity::Error);
+        assert!(
+            wrong[MAX_SHOWN].message.starts_with("250 more of the kind wrong-type "),
+            "{}",
+            wrong[MAX_SHOWN].message
+        );
         // One code does not use up the room of another.
         assert_eq!(of("unknown-key").len(), 1);
-        assert_eq!(of("path-missing").len(), SHOWN + 1);
+        assert_eq!(of("path-missing").len(), MAX_SHOWN + 1);
     }
 
     #[test]
     fn as_many_as_are_kept_need_no_count() {
-        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": vec![0; SHOWN]}});
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": vec![0; MAX_SHOWN]}});
         let problems = parse(&Node::from_json(&config)).unwrap_err();
-        assert_eq!(problems.iter().filter(|problem| problem.code == "wrong-type").count(), SHOWN);
+        assert_eq!(problems.iter().filter(|problem| problem.code == "wrong-type").count(), MAX_SHOWN);
     }
 
     #[test]
@@ -274,9 +278,9 @@ mod tests {
         let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}});
         let config = Node::from_json(&config);
         let parsed = parse(&config).unwrap();
-        assert_eq!(parsed.warnings.len(), 2 * (SHOWN + 1));
+        assert_eq!(parsed.warnings.len(), 2 * (MAX_SHOWN + 1));
         let problems = translate_down(&parsed.config, Version::V3_2).unwrap_err();
-        assert_eq!(problems.len(), SHOWN + 1);
+        assert_eq!(problems.len(), MAX_SHOWN + 1);
     }
 
     #[test]

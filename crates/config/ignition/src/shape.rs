@@ -87,9 +87,9 @@ fn advice(kind: &FieldType, value: &Value<'_>) -> String {
             ", also of one: put \"- \" before it in YAML or brackets around it in JSON".to_owned()
         }
         (FieldType::Object(object), Value::Str(_) | Value::List(_)) => {
-            const LISTED: usize = 8;
+            const MAX_LISTED: usize = 8;
             let names = object.fields.iter().map(|field| field.name);
-            format!(" with keys such as {}", list::examples(names, LISTED))
+            format!(" with keys such as {}", list::examples(names, MAX_LISTED))
         }
         _ => String::new(),
     }
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_stands_twice_in_what_was_shaped(
+        fn no_key_is_twice_in_what_was_shaped(
             keys in prop::collection::btree_set(
                 (prop::sample::select(vec!["files", "links", "disks", "luks"]), prop_oneof![Just(0), Just(1), any::<u32>()])
                     .prop_map(|(name, seed)| spelled(name, seed)),

@@ -28,7 +28,7 @@ pub enum UnitError {
         found: String,
     },
     /// A line is longer than systemd reads.
-    #[error("line {line} is longer than {LINE_MAX} bytes; break it with a backslash at the line's end")]
+    #[error("line {line} is longer than {MAX_LINE_BYTES} bytes; break it with a backslash at the line's end")]
     LineTooLong {
         /// The line, counted from 1.
         line: usize,
@@ -36,7 +36,7 @@ pub enum UnitError {
 }
 
 /// The longest line: older systemd cuts the rest off without a word.
-const LINE_MAX: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 
 /// Reads a unit file and gives the names of its sections that hold at least one option.
 ///
@@ -132,10 +132,10 @@ impl<'t> Reader<'t> {
 
     fn check_line(&mut self) -> Result<(), UnitError> {
         let ahead = &self.text.as_bytes()[self.at..self.buffered.max(self.at)];
-        let Some(line) = ahead.get(..LINE_MAX) else {
+        let Some(line) = ahead.get(..MAX_LINE_BYTES) else {
             return Ok(());
         };
-        if self.line_end.and_then(|end| end.checked_sub(self.at)).is_some_and(|length| length < LINE_MAX) {
+        if self.line_end.and_then(|end| end.checked_sub(self.at)).is_some_and(|length| length < MAX_LINE_BYTES) {
             return Ok(());
         }
         match line.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {

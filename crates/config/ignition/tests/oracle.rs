@@ -49,7 +49,7 @@ fn configs_are_accepted_and_refused_as_ignition_does() {
 }
 
 #[test]
-fn errors_stand_at_the_place_that_ignition_names() {
+fn errors_are_located_where_ignition_locates_them() {
     let mut wrong = Vec::new();
     for row in rows("oracle/validate.jsonl") {
         let mut node = Node::from_json(&row["in"]);

@@ -146,7 +146,7 @@ fn merge_is_not_associative_when_a_path_changes_its_kind_and_back() {
 
 // Translating.
 
-/// Configs that 2.2 can mostly say.
+/// Configs that 2.2 can mostly express.
 fn lean() -> BoxedStrategy<Value> {
     let lean = Variety { headers: false, special_bits: false, devices: false, ..Variety::ALL };
     config(Version::V3_0, lean)
@@ -192,7 +192,7 @@ proptest! {
                 let known: Vec<_> = parsed.warnings.iter().filter(|warning| warning.code == "unknown-key").collect();
                 prop_assert!(known.is_empty(), "{:?}", known);
             }
-            // Spec 2.2 can say more than the way up from it takes: other users, partitions, filesystems, a file twice.
+            // Spec 2.2 can express more than the way up from it takes: other users, partitions, filesystems, a file twice.
             Err(problems) => {
                 prop_assert_eq!(to, Version::V2_2);
                 let limits = ["v2-user", "v2-partitions", "v2-filesystem", "v2-link-prefix"];
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn what_an_older_version_cannot_say_is_refused_with_its_place(json in any_config(), to in select(&Version::WRITABLE[..])) {
+    fn what_an_older_version_cannot_express_is_refused_with_its_location(json in any_config(), to in select(&Version::WRITABLE[..])) {
         let node = Node::from_json(&json);
         let Err(problems) = translate_down(&node, to) else { return Ok(()) };
         prop_assert!(!problems.is_empty());

@@ -202,7 +202,7 @@ pub struct ClusterStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ReplicaStatus>,
 
-    /// What older versions said.
+    /// The status in the form of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<Deprecated<ClusterDeprecatedV1Beta1>>,
 
@@ -273,7 +273,7 @@ pub struct ClusterInitialization {
     pub unknown: Unknown,
 }
 
-/// What the older version said.
+/// The status in the form of v1beta1.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDeprecatedV1Beta1 {

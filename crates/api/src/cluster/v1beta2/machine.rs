@@ -185,7 +185,7 @@ pub struct MachineStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionStatus>,
 
-    /// What older versions said.
+    /// The status in the form of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<Deprecated<MachineDeprecatedV1Beta1>>,
 
@@ -242,7 +242,7 @@ pub struct MachineInitialization {
     pub unknown: Unknown,
 }
 
-/// What the older version said.
+/// The status in the form of v1beta1.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeprecatedV1Beta1 {

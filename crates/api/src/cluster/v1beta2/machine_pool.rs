@@ -104,7 +104,7 @@ pub struct MachinePoolStatus {
     #[schemars(length(max = 32))]
     pub conditions: Option<Vec<Condition>>,
 
-    /// What older versions said.
+    /// The status in the form of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<Deprecated<MachinePoolDeprecatedV1Beta1>>,
 
@@ -150,7 +150,7 @@ pub struct MachinePoolStatus {
     pub unknown: Unknown,
 }
 
-/// What the older version said.
+/// The status in the form of v1beta1.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinePoolDeprecatedV1Beta1 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_zero_and_empty_are_told_apart() {
+    fn absent_zero_and_empty_are_different() {
         let template = |bootstrap: Value| {
             json!({ "spec": {
                 "clusterName": "c",

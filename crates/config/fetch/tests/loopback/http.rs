@@ -262,7 +262,7 @@ impl Resolver for SlowNames {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
+async fn a_server_that_was_not_reached_is_not_waited_for_twice_in_a_run() {
     let dead = format!("dead.test:{}", closed_port().port());
     let server = Server::start(|_, _| ok("here")).await;
     let request = |url: String| {
@@ -284,43 +284,43 @@ async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
 }
 
 #[tokio::test]
-async fn who_watches_hears_of_every_attempt_that_is_repeated() {
+async fn observer_gets_every_attempt_that_is_repeated() {
     let server = Server::start(|_, before| if before < 2 { response(503, &[], b"") } else { ok("at last") }).await;
-    let heard = Arc::new(Heard::default());
-    let fetcher = fetcher().with_observer(heard.clone());
+    let recorder = Arc::new(RecordingObserver::default());
+    let fetcher = fetcher().with_observer(recorder.clone());
     fetcher.fetch(&Request::resource(server.url("/a"))).await.unwrap();
     let status = "the server answered 503 Service Unavailable; wanted is 200 or 204; try again when the server is well";
     let lines =
         ["started".to_owned(), format!("1 of 60 s: {status}"), format!("2 of 60 s: {status}"), "ended".to_owned()];
-    assert_eq!(*heard.0.lock().unwrap(), lines);
-    // The last failure is the outcome and no news.
-    heard.0.lock().unwrap().clear();
+    assert_eq!(*recorder.0.lock().unwrap(), lines);
+    // The last failure is the outcome, and not reported.
+    recorder.0.lock().unwrap().clear();
     failure(&fetcher, &Request::resource(format!("http://{}/", closed_port()))).await;
-    let lines = heard.0.lock().unwrap().clone();
+    let lines = recorder.0.lock().unwrap().clone();
     assert_eq!(lines.len(), 6, "{lines:?}");
     assert!(lines[4].starts_with("4 of 10 s: cannot connect"), "{lines:?}");
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
+struct RecordingObserver(Mutex<Vec<String>>);
 
-impl Heard {
-    fn say(&self, line: String) {
+impl RecordingObserver {
+    fn record(&self, line: String) {
         self.0.lock().unwrap().push(line);
     }
 }
 
-impl FetchObserver for Heard {
+impl FetchObserver for RecordingObserver {
     fn started(&self, _: &Request) {
-        self.say("started".to_owned());
+        self.record("started".to_owned());
     }
 
     fn failed(&self, _: &Request, attempt: &FailedAttempt<'_>) {
-        self.say(format!("{} of {} s: {}", attempt.number, attempt.limit.as_secs(), attempt.failure));
+        self.record(format!("{} of {} s: {}", attempt.number, attempt.limit.as_secs(), attempt.failure));
     }
 
     fn ended(&self, _: &Request) {
-        self.say("ended".to_owned());
+        self.record("ended".to_owned());
     }
 }
 

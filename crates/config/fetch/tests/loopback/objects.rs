@@ -137,7 +137,7 @@ async fn without_credentials_objects_are_asked_for_anonymously() {
 }
 
 #[tokio::test]
-async fn a_refused_anonymous_request_says_what_to_do() {
+async fn a_refused_anonymous_request_names_what_to_do() {
     let server = Server::start(|_, _| response(403, &[], b"<Code>AccessDenied</Code>")).await;
     let error = failure(&anonymous(&server), &Request::resource("s3://bucket/key")).await;
     let message = error.to_string();
@@ -357,7 +357,7 @@ async fn an_endpoint_for_credentials_that_the_operator_names_is_reached_directly
         ("AWS_ENDPOINT_URL", &store.url("/")),
         ("AWS_ALLOW_HTTP", "true"),
     ]));
-    // Nor does the config's proxy stand in between.
+    // Nor is the config's proxy used.
     let proxy = TestProxy::leading_to(store.address).await;
     let mut request = Request::resource("s3://bucket/key");
     request.settings.proxy.http = Some(format!("http://{}", proxy.address));
@@ -374,7 +374,7 @@ async fn an_endpoint_for_credentials_that_the_operator_names_is_reached_directly
 }
 
 #[tokio::test]
-async fn a_token_service_that_says_no_is_named() {
+async fn a_token_service_that_refuses_is_named() {
     let agent = Server::start(|_, _| response(403, &[], b"<Code>ExpiredToken</Code>")).await;
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");

@@ -63,16 +63,16 @@ pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Path
     check.report.error(place, node, code, message);
 }
 
-/// The longest path that Linux takes: PATH_MAX without the byte that ends it.
-const PATH_MAX: usize = 4095;
+/// The longest path that Linux takes: MAX_PATH_BYTES without the byte that ends it.
+const MAX_PATH_BYTES: usize = 4095;
 
 /// The code and the message for a path that no system call takes.
 ///
 /// Differs: Ignition accepts such paths when it reads a config, because it never looks; the machine then fails at its
 /// first boot.
 pub(crate) fn path_error(path: &str) -> Option<(&'static str, String)> {
-    if path.len() > PATH_MAX {
-        let message = format!("path of {} bytes; accepted are at most {PATH_MAX}: {}", path.len(), quote(path));
+    if path.len() > MAX_PATH_BYTES {
+        let message = format!("path of {} bytes; accepted are at most {MAX_PATH_BYTES}: {}", path.len(), quote(path));
         return Some(("path-too-long", message));
     }
     path.contains('\0').then(|| ("path-nul", format!("path contains a NUL character: {}; leave it out", quote(path))))
@@ -198,7 +198,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    use super::{PATH_MAX, clean, is_clean};
+    use super::{MAX_PATH_BYTES, clean, is_clean};
     use crate::node::Node;
     use crate::parse::parse;
 
@@ -248,8 +248,8 @@ mod tests {
         #[case] storage: fn(String) -> Value,
     ) {
         let path = |length: usize| format!("/{}", "a".repeat(length - 1));
-        assert_eq!(errors(version, storage(path(PATH_MAX))), Vec::<String>::new());
-        assert_eq!(errors(version, storage(path(PATH_MAX + 1))), [format!("storage.{place} path-too-long")]);
+        assert_eq!(errors(version, storage(path(MAX_PATH_BYTES))), Vec::<String>::new());
+        assert_eq!(errors(version, storage(path(MAX_PATH_BYTES + 1))), [format!("storage.{place} path-too-long")]);
         assert_eq!(errors(version, storage("/a\0b".to_owned())), [format!("storage.{place} path-nul")]);
     }
 

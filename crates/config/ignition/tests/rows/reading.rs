@@ -48,7 +48,7 @@ fn row_52_other_versions_are_unknown() {
 }
 
 #[test]
-fn a_version_is_told_from_what_was_meant() {
+fn a_wrong_version_is_refused_with_the_one_that_was_meant() {
     for (config, expected) in [
         (json!({"ignition": {"verison": "3.4.0"}}), "did you mean \"version\" where it says \"verison\"?"),
         (json!({"ignitoin": {"version": "3.4.0"}}), "did you mean \"ignition\" where it says \"ignitoin\"?"),
