@@ -18,10 +18,10 @@ use crate::workspace::Workspace;
 
 /// The name of the file below the folder of the data.
 pub const FILE: &str = "enums.json";
-/// How the server begins what it says about the words of a field.
+/// How the server begins its description of the words of a field.
 const INTRODUCTION: &str = "Possible enum values";
 
-/// Writes the file anew.
+/// Rewrites the file.
 pub fn run(workspace: &Workspace) -> Result<bool> {
     let binaries = match Binaries::provide(workspace, Policy::Build)? {
         Ok(binaries) => binaries,
@@ -74,8 +74,8 @@ fn collect(ours: &Value, real: &Value, path: &str, fields: &mut Map<String, Valu
     if let (None, Some(words)) = (own.get("enum").and_then(Value::as_array), real["enum"].as_array()) {
         let mut word = json!({"enum": words});
         let (before, after) = (ours["description"].as_str(), real["description"].as_str());
-        if let Some(said) = after.and_then(|after| said(before.unwrap_or_default(), after)) {
-            word["description"] = said.into();
+        if let Some(added) = after.and_then(|after| added_text(before.unwrap_or_default(), after)) {
+            word["description"] = added.into();
         }
         fields.insert(path.to_owned(), word);
     }
@@ -85,8 +85,8 @@ fn collect(ours: &Value, real: &Value, path: &str, fields: &mut Map<String, Valu
     }
 }
 
-/// What a description says more than another; if they differ otherwise too, what it says about words.
-fn said<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+/// What a description has more than another; if they differ otherwise too, its part about words.
+fn added_text<'t>(before: &str, after: &'t str) -> Option<&'t str> {
     match after.strip_prefix(before) {
         Some(rest) => (!rest.is_empty()).then_some(rest),
         None => after.find(INTRODUCTION).map(|at| &after[after[..at].trim_end().len()..]),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_below_their_path_with_what_is_said_of_them() {
+    fn words_are_found_below_their_path_with_their_description() {
         let ours = json!({"K": {"properties": {"mode": {"type": "string", "description": "How."}, "size": {}}}});
         let real = json!({"K": {"properties": {
             "mode": {"type": "string", "description": "How.\n\nPossible enum values: a, b", "enum": ["a", "b"]},
@@ -109,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn reworded_description_gives_only_what_is_said_of_words() {
-        assert_eq!(said("Old.", "New.\n\nPossible enum values: a"), Some("\n\nPossible enum values: a"));
-        assert_eq!(said("Old.", "Old."), None);
-        assert_eq!(said("Old.", "New."), None);
+    fn reworded_description_gives_only_the_part_about_words() {
+        assert_eq!(added_text("Old.", "New.\n\nPossible enum values: a"), Some("\n\nPossible enum values: a"));
+        assert_eq!(added_text("Old.", "Old."), None);
+        assert_eq!(added_text("Old.", "New."), None);
     }
 }

@@ -39,6 +39,7 @@ const FETCH: Use = Whole("seaworthy-fetch");
 const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
 const CHANGE: Use = Whole("seaworthy-change");
+const MANIFEST: Use = Whole("seaworthy-manifest");
 const DEPLOY: Use = Whole("seaworthy-deploy");
 const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
@@ -63,6 +64,7 @@ const LAYERS: &[Layer] = &[
     pure("crates/api", "seaworthy-api", &[]),
     pure("crates/config/ignition", "seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("crates/config/render", "seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
+    pure("crates/config/manifest", "seaworthy-manifest", &[IGNITION]),
     pure("crates/operators/deploy", "seaworthy-deploy", &[API]),
     pure("crates/decide/change", "seaworthy-change", &[]),
     pure("crates/config/generate", "seaworthy-generate", &[API, CHANGE, IGNITION, RENDER]),
@@ -100,6 +102,7 @@ const EVERYTHING: &[Use] = &[
     IGNITION,
     FETCH,
     RENDER,
+    MANIFEST,
     DEPLOY,
     GENERATE,
     PLAN,
@@ -250,7 +253,7 @@ fn pure_selections(metadata: &Metadata) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Checks what the manifests say.
+/// Checks what the manifests declare.
 fn declared(metadata: &Metadata) -> Vec<Violation> {
     let is_ours = |name: &str| metadata.packages.iter().any(|package| package.name == name);
     let mut violations = Vec::new();
@@ -554,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_nobody_owns_is_refused_to_all() {
+    fn a_crate_without_an_owner_is_refused_to_all() {
         let metadata = metadata("seaworthy-fetch", &dependency("chrono", "null", true, ""));
         assert_eq!(shown(&declared(&metadata)), ["seaworthy-fetch → chrono: in none of ours: one time library: jiff"]);
     }

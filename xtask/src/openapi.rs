@@ -50,7 +50,7 @@ pub const SERVED: [(&str, &str, &[&str]); 14] = [
 /// Subresources that are served; the others stream, proxy or belong to controllers that we do not have.
 const SUBRESOURCES: [&str; 6] = ["binding", "eviction", "finalize", "scale", "status", "token"];
 
-/// Short names and categories of the core group. Its documents do not say them, and its discovery is not published.
+/// Short names and categories of the core group. Its documents do not have them, and its discovery is not published.
 const CORE_NAMES: [(&str, &[&str], &[&str]); 8] = [
     ("configmaps", &["cm"], &[]),
     ("endpoints", &["ep"], &[]),

@@ -206,7 +206,7 @@ impl Packages {
                 Repetition::List => "[]",
                 Repetition::Map => "{}",
             };
-            // Go leaves out structures only when it is told so by `omitzero`, and what a pointer points to never.
+            // Go leaves out structures only with `omitzero`, and what a pointer points to never.
             let is_plain = field.repetition == Repetition::One && !tag.is_pointer;
             let leaves_out = tag.omits_zero || tag.omits_empty && !is_message;
             let mark = if is_plain && leaves_out { "?" } else { "" };

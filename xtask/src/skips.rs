@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_list_says_so() {
+    fn empty_list_is_shown_as_empty() {
         assert_eq!(empty().report(), "Skipped: nothing\n");
     }
 

@@ -116,7 +116,7 @@ fn steps_report(ended: &[(&'static str, Outcome, Duration)]) -> String {
     for (name, outcome, took) in ended {
         let result = match outcome {
             Outcome::Passed => "passed".to_owned(),
-            // Only the first line: the rest stands where the step ran.
+            // Only the first line: the rest is where the step ran.
             Outcome::Failed(what) => format!("FAILED: {}", what.lines().next().unwrap_or_default()),
             Outcome::Skipped(_) => "skipped".to_owned(),
         };

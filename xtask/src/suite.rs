@@ -20,7 +20,7 @@ use crate::{bench, kube, layering, links, lint, process, words};
 /// Longer than any build, during which nothing is printed, and longer than any test's own timeout.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(25 * 60);
 
-/// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
+/// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests are at the end, because the last lines
 /// of a run are the ones that get read.
 pub const STEPS: &[Step] = &[
     Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt },

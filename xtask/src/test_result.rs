@@ -77,7 +77,7 @@ mod tests {
     use super::{TestResult, ended_test, ignored_test, slow_test};
 
     #[test]
-    fn slow_tests_and_ended_ones_are_told_apart() {
+    fn slow_tests_and_ended_ones_are_distinguished() {
         let slow = "test a::b has been running for over 60 seconds";
         assert_eq!((slow_test(slow), ended_test(slow)), (Some("a::b"), None));
         for ended in ["test a::b ... ok", "test a::b ... FAILED"] {

@@ -1,7 +1,7 @@
 //! Word lint: public texts use the terms of the field.
 //!
-//! Public texts are the prose of all Markdown files, the string literals of Rust sources outside of tests, and the doc
-//! comments that become help texts (clap) or reference pages (the vocabulary). Each entry of [`WORDS`] names the accepted
+//! The texts are the prose of all Markdown files, the string literals of Rust sources outside of tests, and the comments of the
+//! product: many become help texts (clap), descriptions of definitions (`kubectl explain`) or reference pages. Each entry of [`WORDS`] names the accepted
 //! alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
 
 use std::path::{Path, PathBuf};
@@ -27,17 +27,22 @@ const WORDS: &[(&str, &str)] = &[
     ("lives through", "tolerates"),
     ("mend", "fix"),
     ("mended", "fixed"),
+    ("mending", "fixing"),
     ("mends", "fixes"),
     ("nobody", "no one, or the actor: no controller, no pool"),
     ("put back", "restored, reverted"),
     ("put right", "fixed, corrected"),
+    ("putting back", "restoring, reverting"),
+    ("putting right", "fixing, correcting"),
     ("puts back", "restores, reverts"),
     ("puts right", "fixes, corrects"),
     ("said", "reported"),
     ("somebody", "someone, or the actor: a user, another client"),
     ("speaks of", "matches, mentions"),
     ("stands", "is"),
+    ("stood", "was"),
     ("tell", "report, show"),
+    ("telling", "reporting, showing"),
     ("tells", "reports, shows"),
     ("told", "reported, notified, ordered"),
     ("whoever", "the actor: a user who, a client that"),
@@ -48,6 +53,10 @@ const WORDS: &[(&str, &str)] = &[
 /// Names of constants that are not used, with what is written instead.
 const CONSTANTS: &[(&str, &str)] =
     &[("FAREWELL", "*_TIMEOUT, *_GRACE_PERIOD"), ("PATIENCE", "*_TIMEOUT"), ("REST", "*_INTERVAL, *_DELAY")];
+
+/// How names of constants that are durations end, or begin: a search for timeouts must find all of them.
+const DURATION_SUFFIXES: [&str; 5] = ["TIMEOUT", "INTERVAL", "DELAY", "DELAYS", "PERIOD"];
+const DURATION_PREFIXES: [&str; 2] = ["MAX_", "MIN_"];
 
 /// Texts that must be as they are: a path or its beginning, the word, and why.
 const ALLOWED: &[(&str, &str, &str)] = &[
@@ -114,13 +123,9 @@ fn prose(text: &str) -> Vec<Text> {
     lines.iter().map(|line| Text { line: line.number, text: markdown::without_code(line.text) }).collect()
 }
 
-/// Whether doc comments of this source are public texts.
-fn has_public_comments(file: &Path, source: &str) -> bool {
-    let is_clap = ["Args", "Parser", "Subcommand", "ValueEnum"]
-        .iter()
-        .any(|derive| source.contains(&format!("{derive})]")) || source.contains(&format!("{derive},")))
-        && source.contains("clap");
-    is_clap || file.starts_with("crates/api/src/vocabulary")
+/// Whether comments of this source count: those of the developer commands reach no user.
+fn has_public_comments(file: &Path) -> bool {
+    file.starts_with("crates")
 }
 
 /// The parts of a source that count.
@@ -129,10 +134,18 @@ struct Source {
     constants: Vec<Offence>,
 }
 
-/// Reads string literals, doc comments where they are public, and the names of constants; up to the tests at the end.
+/// The source without the tests at its end. A declaration of a test module that is a file of its own ends nothing.
+fn before_tests(text: &str) -> &str {
+    const MARK: &str = "#[cfg(test)]\nmod ";
+    let mut begins = text.match_indices(MARK).map(|(at, _)| at);
+    let is_inline = |at: &usize| text[at + MARK.len()..].lines().next().is_some_and(|line| line.ends_with('{'));
+    begins.find(is_inline).map_or(text, |end| &text[..end])
+}
+
+/// Reads string literals, comments where they count, and the names of constants; up to the tests at the end.
 fn source(file: &Path, text: &str) -> Source {
-    let text = text.find("#[cfg(test)]\nmod ").map_or(text, |end| &text[..end]);
-    let with_comments = has_public_comments(file, text);
+    let text = before_tests(text);
+    let with_comments = has_public_comments(file);
     let bytes = text.as_bytes();
     let mut source = Source { texts: Vec::new(), constants: Vec::new() };
     let (mut at, mut line) = (0, 1);
@@ -140,8 +153,8 @@ fn source(file: &Path, text: &str) -> Source {
         let rest = &text[at..];
         let end = if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
-            if with_comments && rest.starts_with("///") {
-                source.texts.push(Text { line, text: markdown::without_code(&rest[3..end]) });
+            if with_comments {
+                source.texts.push(Text { line, text: markdown::without_code(&rest[2..end]) });
             }
             end
         } else if rest.starts_with("/*") {
@@ -166,6 +179,14 @@ fn source(file: &Path, text: &str) -> Source {
                 word,
                 instead,
             }));
+            if is_duration(rest) && !is_duration_name(name) {
+                source.constants.push(Offence {
+                    file: file.to_owned(),
+                    line,
+                    word: "a duration whose name does not say what it limits",
+                    instead: "*_TIMEOUT, *_INTERVAL, *_DELAY, *_PERIOD, MAX_*, MIN_*",
+                });
+            }
             6
         } else {
             rest.chars().next().map_or(1, char::len_utf8)
@@ -192,6 +213,19 @@ fn without_placeholders(literal: &str) -> String {
 fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     &text[..end]
+}
+
+/// Whether the constant that is declared here is a duration, or a list of them.
+fn is_duration(declaration: &str) -> bool {
+    let kind = declaration.split_once(':').map_or("", |(_, kind)| kind);
+    let kind = kind.split('=').next().unwrap_or_default().trim().trim_start_matches('[');
+    let name = kind.rsplit("::").next().unwrap_or_default();
+    ["Duration", "SignedDuration"].contains(&identifier(name))
+}
+
+fn is_duration_name(name: &str) -> bool {
+    DURATION_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+        || DURATION_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// How many hashes a raw string has that begins here.
@@ -302,8 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn literals_count_and_comments_and_code_do_not() {
-        let text = "// told\nlet told = 'a'; // \"told\"\nlet x = \"not told\\\"\"; let y = '\"'; let z = \"wish\";\n";
+    fn literals_count_and_code_does_not() {
+        let text = "// `told`\nlet told = 'a'; // a\nlet x = \"not told\\\"\"; let y = '\"'; let z = \"wish\";\n";
         assert_eq!(words("crates/x/src/a.rs", text), [(3, "told"), (3, "wish")]);
         assert_eq!(
             words("crates/x/src/a.rs", "fn f<'a>(x: &'a str) { r#\"a \"told\" b\"#; b\"said\"; }"),
@@ -319,16 +353,18 @@ mod tests {
     #[test]
     fn tests_at_the_end_do_not_count() {
         assert_eq!(
-            words("crates/x/src/a.rs", "const A: &str = \"told\";\n#[cfg(test)]\nmod tests { \"said\" }\n"),
+            words("crates/x/src/a.rs", "const A: &str = \"told\";\n#[cfg(test)]\nmod tests {\n \"said\" }\n"),
             [(1, "told")]
         );
+        let declared = "#[cfg(test)]\nmod tests;\nconst A: &str = \"told\";\n";
+        assert_eq!(words("crates/x/src/a.rs", declared), [(3, "told")]);
     }
 
     #[test]
-    fn comments_of_arguments_and_of_the_vocabulary_count() {
-        let text = "use clap::Args;\n#[derive(Args)]\nstruct A {\n    /// Tells all\n    a: bool,\n}\n";
-        assert_eq!(words("crates/x/src/a.rs", text), [(4, "tells")]);
-        assert_eq!(words("crates/api/src/vocabulary/a.rs", "/// It is told.\npub const A: u8 = 1;\n"), [(1, "told")]);
+    fn comments_of_the_product_count_and_those_of_the_developer_commands_do_not() {
+        let text = "//! Tells all\n/// It was told.\nconst A: u8 = 1; // said\n";
+        assert_eq!(words("crates/x/src/a.rs", text), [(1, "tells"), (2, "told"), (3, "said")]);
+        assert_eq!(words("xtask/src/a.rs", text), []);
     }
 
     #[test]
@@ -337,6 +373,8 @@ mod tests {
             words("crates/x/src/a.rs", "const PATIENCE: u8 = 1;\nconst PATIENCE_B: u8 = 2;\n"),
             [(1, "PATIENCE")]
         );
+        let durations = "const A_TIMEOUT: Duration = x;\nconst WAITS: [std::time::Duration; 2] = x;\nconst MAX_AGE: Duration = x;\n";
+        assert_eq!(words("crates/x/src/a.rs", durations), [(2, "a duration whose name does not say what it limits")]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Workspace {
     pub root: PathBuf,
     /// Where cargo builds; the files that xtask makes go below it, too.
     pub target: PathBuf,
-    /// What the crates say about themselves.
+    /// What the crates declare about themselves.
     pub metadata: Metadata,
 }
 
@@ -51,7 +51,7 @@ impl Workspace {
     }
 }
 
-/// Runs a command whose output is wanted, and fails with what it said on stderr.
+/// Runs a command whose output is wanted, and fails with its output on stderr.
 pub fn stdout_of(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.output().with_context(|| format!("cannot start {}", shown(command)))?;
     if !output.status.success() {

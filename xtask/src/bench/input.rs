@@ -221,7 +221,7 @@ fn text(seed: u64) -> String {
     text
 }
 
-/// The SplitMix64 sequence: a few lines, and the same numbers for ever, which no library promises.
+/// The SplitMix64 sequence: a few lines, and the same numbers in every version, which no library promises.
 struct SplitMix(u64);
 
 impl SplitMix {

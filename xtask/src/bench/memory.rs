@@ -42,7 +42,7 @@ mod tests {
     use super::Memory;
 
     #[test]
-    fn memory_is_read_from_what_the_kernel_says() {
+    fn memory_is_read_from_the_kernels_text() {
         let status = "Name:\tetcd\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
         assert_eq!(Memory::parse(status), Some(Memory { now: 1_048_576, peak: 2_097_152 }));
         assert_eq!(Memory::parse("Name:\tzombie\n"), None);

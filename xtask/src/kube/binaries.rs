@@ -114,7 +114,7 @@ impl Binaries {
     }
 }
 
-/// From a folder of programs that somebody else built. Nothing is added to them but an installed kubectl: a controller
+/// From a folder of programs that were built elsewhere. Nothing is added to them but an installed kubectl: a controller
 /// manager must not be newer than its API server.
 fn in_assets(folder: &Path) -> Result<Binaries, String> {
     let there = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
@@ -137,10 +137,10 @@ fn in_folder(folder: &Path) -> Result<Binaries, String> {
     })
 }
 
-/// The first version number in what a program says about itself.
+/// The first version number in a program's output about itself.
 pub fn version(program: &Path, args: &[&str]) -> Result<String> {
-    let said = stdout_of(Command::new(program).args(args))?;
-    Ok(number_in(&String::from_utf8_lossy(&said)).unwrap_or("unknown").to_owned())
+    let output = stdout_of(Command::new(program).args(args))?;
+    Ok(number_in(&String::from_utf8_lossy(&output)).unwrap_or("unknown").to_owned())
 }
 
 fn number_in(text: &str) -> Option<&str> {
@@ -165,7 +165,7 @@ mod tests {
     use super::{in_assets, number_in, too_old};
 
     #[test]
-    fn version_is_found_in_what_programs_say() {
+    fn version_is_found_in_the_output_of_programs() {
         assert_eq!(number_in("Kubernetes v1.37.1\n"), Some("1.37.1"));
         assert_eq!(number_in("etcd Version: 3.7.3\nGit SHA: abc\nGo Version: go1.26.8"), Some("3.7.3"));
         assert_eq!(

@@ -65,7 +65,7 @@ pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
     if let Err(reason) = module.fetch(&go, &packages)? {
         return Ok(Err(format!("the sources of kube-apiserver cannot be had: {reason}")));
     }
-    // One that was interrupted left its folder behind; nobody else can be at work in it now.
+    // One that was interrupted left its folder behind; no other build can be at work in it now.
     let partial = cache.join(format!("{}.partial", module.digest));
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
@@ -108,7 +108,7 @@ pub fn boatman(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
     module.build_boatman(&go, &cache, None).map(Ok)
 }
 
-/// Whoever comes second waits, and finds the programs of the first.
+/// A second build waits, and finds the programs of the first.
 fn lock(cache: &Path) -> Result<File> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -126,7 +126,7 @@ fn lock(cache: &Path) -> Result<File> {
 struct Module {
     folder: PathBuf,
     version: String,
-    /// What the programs say they are, set at link time as a release does.
+    /// The version that the programs report, set at link time as a release does.
     link_flags: String,
     /// Of everything that decides what is built, but for the Go that builds it.
     digest: String,
@@ -189,11 +189,11 @@ impl Module {
         if output.status.success() {
             return Ok(Ok(()));
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-        if is_our_fault(&said) {
-            bail!("`{}` ended with {}:\n{said}", shown(&command), output.status);
+        let message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        if is_our_fault(&message) {
+            bail!("`{}` ended with {}:\n{message}", shown(&command), output.status);
         }
-        Ok(Err(said.lines().last().unwrap_or("go gave no reason").to_owned()))
+        Ok(Err(message.lines().last().unwrap_or("go gave no reason").to_owned()))
     }
 
     fn build(&self, go: &Path, package: &str, program: &Path, compiled: Option<&Path>) -> Result<()> {
@@ -223,8 +223,8 @@ impl Module {
     }
 }
 
-/// Whether what Go says is about our module, not about the network or about Go.
-fn is_our_fault(said: &str) -> bool {
+/// Whether what Go reports is about our module, not about the network or about Go.
+fn is_our_fault(message: &str) -> bool {
     [
         "checksum mismatch",
         "missing go.sum entry",
@@ -236,7 +236,7 @@ fn is_our_fault(said: &str) -> bool {
         "syntax error",
     ]
     .iter()
-    .any(|ours| said.contains(ours))
+    .any(|ours| message.contains(ours))
 }
 
 fn short(digest: Sha256) -> String {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn version_is_told_to_the_programs() {
+    fn version_is_passed_to_the_programs() {
         let flags = link_flags("v1.37.1").unwrap();
         assert!(flags.contains("-X k8s.io/component-base/version.gitMinor=37 "), "{flags}");
         assert!(link_flags("v1").is_err());
@@ -325,11 +325,11 @@ mod tests {
     fn unreachable_sources_are_no_fault_of_ours_and_changed_ones_are() {
         let unreachable = "go: k8s.io/api@v0.37.1: Get \"https://goproxy.example/k8s.io/api/@v/v0.37.1.mod\": dial tcp: \
             lookup goproxy.example: no such host";
-        for said in [unreachable, "go: go.mod requires go >= 1.26.0 (running go 1.21.1; GOTOOLCHAIN=local)"] {
-            assert!(!is_our_fault(said), "{said}");
+        for message in [unreachable, "go: go.mod requires go >= 1.26.0 (running go 1.21.1; GOTOOLCHAIN=local)"] {
+            assert!(!is_our_fault(message), "{message}");
         }
-        for said in ["verifying module: checksum mismatch", "a.go:3:8: no required module provides package a.b/c"] {
-            assert!(is_our_fault(said), "{said}");
+        for message in ["verifying module: checksum mismatch", "a.go:3:8: no required module provides package a.b/c"] {
+            assert!(is_our_fault(message), "{message}");
         }
     }
 }

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_ends_at_once_is_reported_with_what_it_said() {
+    fn program_that_ends_at_once_is_reported_with_its_output() {
         let ends = || tool::find("false").unwrap();
         let binaries = Binaries { apiserver: ends(), etcd: ends(), kubectl: ends(), controller_manager: None };
         let error = ControlPlane::start(&binaries, None).map(|_| ()).unwrap_err().to_string();

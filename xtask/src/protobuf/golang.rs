@@ -26,7 +26,7 @@ pub enum Declaration {
     Slice,
 }
 
-/// What the tags of a field say.
+/// What the tags of a field declare.
 #[derive(Debug, PartialEq)]
 pub struct Tag {
     /// Its number in protobuf.
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_say_names_and_what_is_left_out() {
+    fn tags_give_names_and_what_is_left_out() {
         let mut sources = Sources::default();
         sources.add(
             "type Boat struct {\n\tTypeMeta `json:\",inline\"`\n\t// Crew string `json:\"crew\" protobuf:\"bytes,2,opt,name=crew\"`\n\tHull `json:\",inline\" \

@@ -247,7 +247,7 @@ mod tests {
     use super::ticks;
 
     #[test]
-    fn time_is_read_from_what_the_kernel_says() {
+    fn time_is_read_from_the_kernels_text() {
         assert_eq!(ticks("7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 120 34 5 6 20 0 1 0"), Some(154));
         assert_eq!(ticks("7 (a"), None);
     }

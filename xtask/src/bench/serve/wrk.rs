@@ -125,7 +125,7 @@ mod tests {
 
     use super::{Connections, Driven, Load, Results};
 
-    const SAID: &str = "Running 2s test @ https://127.0.0.1:1/config/master
+    const REPORT: &str = "Running 2s test @ https://127.0.0.1:1/config/master
   2 threads and 64 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency    31.07ms    9.91ms  86.65ms   78.00%
@@ -144,7 +144,7 @@ Transfer/sec:    780.11MB
 
     #[test]
     fn report_is_read() {
-        let load = Load::parse(SAID, Duration::from_millis(4075)).unwrap();
+        let load = Load::parse(REPORT, Duration::from_millis(4075)).unwrap();
         assert_eq!(load, Load { rate: 2031.25, p50: 29.63, p99: 1200.0, failed: 6, cpu: 1000.0 });
         assert_eq!(Load::parse("unable to connect", Duration::ZERO), None);
     }
