@@ -61,7 +61,10 @@ pub fn sanitized(text: impl Display) -> String {
         c if c.is_control() => '\u{fffd}',
         c => c,
     };
-    text.to_string().chars().map(harmless).collect()
+    let text = text.to_string();
+    // Most lines are plain ASCII.
+    let is_plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    if is_plain { text } else { text.chars().map(harmless).collect() }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Status of PodDisruptionBudgets, as the disruption controller of a cluster computes it. Pure.
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use seaworthy_api::meta::{LabelSelector, Selection};
 use serde_json::{Map, Value, json};
+
+use crate::objects::{Pod, is_ready};
 
 /// The status of a budget among the pods of its namespace, as a patch; `None` if it is up to date.
 pub fn status<'p>(budget: &PodDisruptionBudget, pods: impl Iterator<Item = &'p Pod>) -> Option<Value> {
@@ -16,7 +17,8 @@ pub fn status<'p>(budget: &PodDisruptionBudget, pods: impl Iterator<Item = &'p P
     let leaving = has.disrupted_pods.clone().unwrap_or_default();
     let is_going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();
-    let is_healthy = |pod: &&&Pod| is_ready(pod) && !is_going(pod) && !leaving.contains_key(&name(pod));
+    let has_ready = |pod: &Pod| is_ready(pod.status.as_ref().and_then(|status| status.conditions.as_deref()));
+    let is_healthy = |pod: &&&Pod| has_ready(pod) && !is_going(pod) && !leaving.contains_key(&name(pod));
     let expected = count(pods.len());
     let healthy = count(pods.iter().filter(is_healthy).count());
     let wanted = match (&spec.min_available, &spec.max_unavailable) {
@@ -47,11 +49,6 @@ pub fn status<'p>(budget: &PodDisruptionBudget, pods: impl Iterator<Item = &'p P
         "disruptionsAllowed": allowed,
         "disruptedPods": over,
     }))
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn count(number: usize) -> i32 {

@@ -19,6 +19,7 @@ pub mod fleet;
 pub mod ignition;
 pub mod kubelet;
 pub mod machine;
+pub mod objects;
 pub mod pods;
 pub mod workload;
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -12,6 +11,7 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::objects::Pod;
 use crate::{Clock, FleetTimings, budgets, timestamp};
 
 /// The interval of checks of all pods without a change.

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -13,6 +12,8 @@ use kube::{Api, Client, ResourceExt as _};
 use seaworthy_api::vocabulary::machineconfiguration::label;
 use seaworthy_api::vocabulary::seaworthy::label::SIMULATED;
 use serde_json::json;
+
+use crate::objects::{Node, Pod, is_ready};
 
 /// The interval of checks without a change of pods: a cordoned node may have become available.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -85,6 +86,5 @@ async fn reconcile(client: &Client, workload: &Workload) -> Result<(), kube::Err
 
 fn is_schedulable(node: &Node) -> bool {
     let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    !is_cordoned && conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    !is_cordoned && is_ready(node.status.as_ref().and_then(|status| status.conditions.as_deref()))
 }

@@ -1,22 +1,25 @@
 //! Cluster state: the objects of a cluster at one moment, for commands to read and for previews to change in memory.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use kube::core::Request;
+use kube::{Client, Resource};
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
-use seaworthy_change::Decision;
 use seaworthy_change::memory::{self, Table};
+use seaworthy_change::{Decision, ResourceType, Scope};
 use seaworthy_runtime::cluster::{ClusterError, call_error};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::preview::PreviewProblem;
 use crate::rollout::to_second;
@@ -106,20 +109,45 @@ pub fn upsert<K: Resource>(objects: &mut Vec<Arc<K>>, object: K) {
     }
 }
 
+/// All objects of a kind. They are parsed one by one from the pages, so that only the parser is compiled for every kind.
 async fn list<K>(client: &Client, plural: &str) -> Result<Vec<Arc<K>>, ClusterError>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K::Scope: Scope,
 {
-    const PAGE: u32 = 500;
-    let api: Api<K> = Api::all(client.clone());
-    let mut params = ListParams::default().limit(PAGE);
+    let items = list_raw(client, &ResourceType::of::<K>(), plural).await?;
+    let parse = |item: Box<RawValue>| serde_json::from_str::<K>(item.get()).map(Arc::new);
+    let parsed: Result<Vec<Arc<K>>, serde_json::Error> = items.into_iter().map(parse).collect();
+    parsed.map_err(|error| list_error(plural, &kube::Error::SerdeError(error)))
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Vec<Box<RawValue>>,
+}
+
+async fn list_raw(client: &Client, resource: &ResourceType, plural: &str) -> Result<Vec<Box<RawValue>>, ClusterError> {
+    const PAGE_SIZE: u32 = 500;
+    let mut params = ListParams::default().limit(PAGE_SIZE);
     let mut found = Vec::new();
     loop {
-        let page = api.list(&params).await.map_err(|error| call_error(&format!("list {plural}"), &error))?;
-        found.extend(page.items.into_iter().map(Arc::new));
+        let request = Request::new(resource.path(None)).list(&params).map_err(kube::Error::BuildRequest);
+        let page = match request {
+            Ok(request) => client.request::<Page>(request).await,
+            Err(error) => Err(error),
+        };
+        let page = page.map_err(|error| list_error(plural, &error))?;
+        found.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(found),
         }
     }
+}
+
+fn list_error(plural: &str, error: &kube::Error) -> ClusterError {
+    call_error(&format!("list {plural}"), error)
 }
