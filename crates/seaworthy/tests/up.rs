@@ -158,10 +158,7 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
 
     // Others come too late, and are told by whom.
     let number = up.process.id();
-    program
-        .run(["up", "--data", "data"])
-        .expect(2)
-        .says(&[&format!("it is in use by process {number}"), "name another"]);
+    program.run(["up", "--data", "data"]).expect(2).says(&[&format!("is in use by process {number}"), "name another"]);
     let address = up.said("API server").trim_start_matches("https://").to_owned();
     let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
     late.says(&[&address, &format!("in use by process {number} (seaworthy)"), "--listen"]);

@@ -28,7 +28,7 @@ pub enum OpenError {
     Exposed { folder: PathBuf, mode: u32 },
     /// Another process has it, or this one has it twice.
     #[error(
-        "data folder {}: it is in use{}; stop that process first or name another folder",
+        "data folder {} is in use{}; stop that process first or name another folder",
         folder.display(),
         holder.map_or(String::new(), |pid| format!(" by process {pid}"))
     )]

@@ -64,7 +64,7 @@ fn a_folder_in_use_is_refused_with_the_holder() {
     let before = fs::read(&file).unwrap();
     let error = open(folder.path()).unwrap_err();
     let wanted = format!(
-        "data folder {}: it is in use by process {}; stop that process first or name another folder",
+        "data folder {} is in use by process {}; stop that process first or name another folder",
         folder.path().display(),
         std::process::id()
     );

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
-use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
 use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition;
@@ -14,10 +13,10 @@ use seaworthy_plan::rendering::{is_rendered, targeted};
 use crate::cluster_state::ClusterState;
 use crate::render::render_pool::digests;
 
-/// What is still to be rendered for a pool, as a message. `None` for a pool that is pinned, being deleted, or whose condition
-/// reports why it cannot be rendered. Contents are compared only where `build` rendered the target.
+/// Why a pool's target is not yet what it is going to be, as a message. `None` for a pool that is being deleted, or whose
+/// condition reports why it cannot be rendered. Contents are compared only where `build` rendered the target.
 pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) -> Option<String> {
-    if pin::name(pool).is_some() || condition::reason(pool).is_some() {
+    if condition::reason(pool).is_some() {
         return None;
     }
     let target = targeted(pool)?;
@@ -41,6 +40,9 @@ pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) ->
         Choice::Wait(missing) => return Some(missing.what),
         // The pool's condition is about to report it.
         Choice::Refused(failure) => return Some(failure.message),
+        Choice::Pinned(object) if object.name_any() != target => {
+            return Some(format!("the pool is pinned to {}, which is not its target yet", object.name_any()));
+        }
         Choice::Deleted | Choice::Pinned(_) => return None,
     };
     let Some(rendered) = cluster.machine_config(target) else {
@@ -67,7 +69,7 @@ mod tests {
     use rstest::rstest;
     use seaworthy_api::machineconfiguration::ControllerConfig;
     use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason};
-    use seaworthy_api::vocabulary::seaworthy::annotation::BASE;
+    use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, PINNED_CONFIGURATION};
     use serde_json::{Value, json};
 
     use super::*;
@@ -135,6 +137,21 @@ mod tests {
         cluster.controller_configs.push(Arc::new(found));
         let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
         assert_eq!(message, "MachineConfigPool master is missing and is being created again");
+    }
+
+    #[test]
+    fn pool_is_pending_until_it_targets_what_it_is_pinned_to() {
+        let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
+        let mut earlier = MachineConfig::clone(&cluster.machine_configs[0]);
+        earlier.metadata.name = Some("rendered-infra-0".to_owned());
+        cluster.machine_configs.push(Arc::new(earlier));
+        let pool = Arc::make_mut(&mut cluster.pools[0]);
+        pool.annotations_mut().insert(PINNED_CONFIGURATION.as_str().to_owned(), "rendered-infra-0".to_owned());
+        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        assert_eq!(message, "the pool is pinned to rendered-infra-0, which is not its target yet");
+        let target = Arc::make_mut(&mut cluster.pools[0]).spec.configuration.as_mut().unwrap();
+        target.name = Some("rendered-infra-0".to_owned());
+        assert_eq!(pending(&cluster, &cluster.pools[0], "b1"), None);
     }
 
     #[test]

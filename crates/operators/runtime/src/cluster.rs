@@ -31,7 +31,10 @@ pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Clien
         Some(path) => {
             let file = path.display();
             let read = Kubeconfig::read_from(path).map_err(|error| {
-                ClusterError(format!("--kubeconfig {file} cannot be read: {}", error_chain(&error)))
+                ClusterError(format!(
+                    "--kubeconfig {file} cannot be read: {}; pass another file",
+                    kubeconfig_error(&error)
+                ))
             })?;
             config_of(read, &options, &format!("kubeconfig {file}")).await?
         }
@@ -62,17 +65,28 @@ struct UnreachableServer {
 
 /// Why no kubeconfig was found. A file that exists but is no kubeconfig is another error than no file.
 fn no_kubeconfig(error: &KubeconfigError) -> ClusterError {
-    let why = error_chain(error);
-    let source = match std::env::var("KUBECONFIG") {
-        Ok(files) if !files.is_empty() => format!("KUBECONFIG={files}"),
-        _ => "the kubeconfig in your home folder".to_owned(),
-    };
-    ClusterError(match error {
-        KubeconfigError::ReadConfig(..) | KubeconfigError::FindPath => {
+    let variable = std::env::var("KUBECONFIG").ok().filter(|files| !files.is_empty());
+    ClusterError(match (error, variable) {
+        (KubeconfigError::ReadConfig(..) | KubeconfigError::FindPath, None) => {
+            let why = error_chain(error);
             format!("no kubeconfig found ({why}); pass one with --kubeconfig FILE, or set KUBECONFIG")
         }
-        _ => format!("{source} cannot be used: {why}; pass another file with --kubeconfig FILE"),
+        (error, variable) => {
+            let source = variable
+                .map_or_else(|| "the kubeconfig in your home folder".to_owned(), |files| format!("KUBECONFIG={files}"));
+            let why = kubeconfig_error(error);
+            format!("{source} cannot be used: {why}; correct it, or pass another file with --kubeconfig FILE")
+        }
     })
+}
+
+/// Why a kubeconfig cannot be used, without its path and without an excerpt: it has credentials in it.
+fn kubeconfig_error(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        KubeconfigError::Parse(error) => format!("it is not a valid kubeconfig: {}", error.without_snippet()),
+        other => error_chain(other),
+    }
 }
 
 /// The modification times of a kubeconfig and of the files that it names. A client is outdated when they differ from those at
@@ -123,7 +137,7 @@ pub fn call_error(doing: &str, error: &kube::Error) -> ClusterError {
         kube::Error::Api(status) => format!("cannot {doing}: {} ({})", status.message, status.reason),
         other => format!(
             "cannot {doing}: the server cannot be reached: {}; is it running, and is it the right one? `kubectl config view \
-             --minify` shows where the context leads",
+             --minify` shows which server the context uses",
             match other {
                 kube::Error::Service(error) => error_chain(&**error),
                 other => error_chain(other),

@@ -41,14 +41,24 @@ impl Cli {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
             if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-                && ["validate", "convert"].contains(&word.as_str())
+                && let Some(tip) = subcommand_tip(word)
             {
-                let tip = StyledStr::from(format!("to process an Ignition config, use `seaworthy ignition {word}`"));
+                let tip = StyledStr::from(tip);
                 error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
             error.exit()
         })
+    }
+}
+
+/// Where a word that is no command is one.
+fn subcommand_tip(word: &str) -> Option<String> {
+    match word {
+        "validate" | "convert" => Some(format!("to process an Ignition config, use `seaworthy ignition {word}`")),
+        "status" | "pause" | "resume" | "undo" | "history" => Some(format!("use `seaworthy rollout {word}`")),
+        "rollback" | "roll-back" => Some("use `seaworthy rollout undo`".to_owned()),
+        _ => None,
     }
 }
 
@@ -60,6 +70,9 @@ const TAKE_FILES: [&str; 7] = ["render", "explain", "diff", "lint", "ignition", 
 fn bare_files(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let arguments: Vec<&str> = arguments.iter().skip(1).map_while(|argument| argument.to_str()).collect();
     let command = *arguments.first().filter(|command| TAKE_FILES.contains(command))?;
+    if command == "rollout" && arguments.get(1) != Some(&"decide") {
+        return None;
+    }
     let is_bare = |argument: &&&str| !argument.starts_with('-') || **argument == "-";
     let files: Vec<&str> = match error.kind() {
         // What is to be explained comes last.
@@ -214,7 +227,7 @@ pub enum Command {
     /// For evaluation: it has no prerequisites and writes to one folder only. The machines are simulated in memory, but
     /// each runs the real node daemon. Prints the path of the kubeconfig and commands to try.
     ///
-    /// Runs until interrupted. A later start on the same folder continues from its state.
+    /// Runs until interrupted. Starting again with the same folder continues from its state.
     ///
     /// Exit code: 0 on a requested stop, or if the --demo run succeeds; 1 on failure; 2 if it cannot start.
     #[command(after_help = UP_EXAMPLES)]

@@ -67,9 +67,22 @@ fn a_file_without_its_option_is_answered_with_the_option() {
         let outcome = program.run(&arguments).expect(2);
         outcome.says(&[&format!("  tip: pass files and folders with -f: {tip}\n")]);
     }
-    for arguments in [vec!["crds", "a.yaml"], vec!["render", "-f", "a.yaml", "--pol"], vec!["explain", "/etc/motd"]] {
+    for arguments in [
+        vec!["crds", "a.yaml"],
+        vec!["render", "-f", "a.yaml", "--pol"],
+        vec!["explain", "/etc/motd"],
+        vec!["rollout", "status", "worker", "master"],
+    ] {
         let outcome = program.run(&arguments).expect(2);
         assert!(!outcome.stderr.contains("pass files and folders with -f"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn command_of_another_place_is_answered_with_its_place() {
+    let program = Program::new();
+    for (word, tip) in [("rollback", "seaworthy rollout undo"), ("status", "seaworthy rollout status")] {
+        program.run([word]).expect(2).says(&["unrecognized subcommand", &format!("use `{tip}`")]);
     }
 }
 

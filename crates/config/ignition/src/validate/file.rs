@@ -50,7 +50,7 @@ pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Path
     let text = path.and_then(Node::as_str).unwrap_or_default();
     let node = path.unwrap_or(owner);
     let (code, message) = if text.is_empty() {
-        ("path-missing", "path not specified; it is an absolute path".to_owned())
+        ("path-missing", "path not specified; write an absolute path".to_owned())
     } else if let Some(path_error) = path_error(text) {
         path_error
     } else if !text.starts_with('/') {

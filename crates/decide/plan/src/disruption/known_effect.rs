@@ -75,7 +75,7 @@ fn file(path: &str, change: &Change<'_>) -> Option<KnownEffect> {
         let is_kept = keys(&old).is_subset(&keys(&new));
         // Not all files by way of systemd-sysctl.service: that takes back what others have set since the machine booted.
         let actions = vec![Action::Settings(path.to_owned())];
-        return is_kept.then_some(KnownEffect { why: "settings of the kernel are applied from their file", actions });
+        return is_kept.then_some(KnownEffect { why: "sysctl keys are applied from their file", actions });
     }
     if path.starts_with(MODULES) {
         let (old, new) = texts(change)?;

@@ -141,7 +141,7 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, Report> {
     }
     if is_ours && node.is_unschedulable {
         patch["spec"] = json!({ "unschedulable": null });
-        changes.push(emit(node, false, NodeEvent::Uncordon, "The node takes pods again".to_owned()));
+        changes.push(emit(node, false, NodeEvent::Uncordon, "Node uncordoned".to_owned()));
     }
     patch["metadata"] = json!({ "annotations": annotations });
     changes.insert(0, Change::patch(node.object_ref(), patch));
@@ -197,7 +197,7 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
         });
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
         changes.push(Change::patch(node.object_ref(), patch));
-        changes.push(emit(node, false, NodeEvent::Cordon, "The node takes no new pods".to_owned()));
+        changes.push(emit(node, false, NodeEvent::Cordon, "Node cordoned".to_owned()));
         DrainProgress::Draining
     } else {
         evicted.extend(evictions.evict.iter().map(|pod| Change::evict(reference(pod))));

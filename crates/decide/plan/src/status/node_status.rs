@@ -407,7 +407,7 @@ impl<'a> Steps<'a> {
             _ if self.order.is_empty() => None,
             NodeCondition::UpdatePrepared if is_working => Some(done("The update was checked")),
             NodeCondition::Cordoned if is_draining || self.is_drained => Some(match node.is_unschedulable {
-                true => done("The node takes no new pods"),
+                true => done("Node cordoned"),
                 false => underway("The node is being cordoned"),
             }),
             NodeCondition::Drained if self.is_drained => Some(done("The pods have left")),

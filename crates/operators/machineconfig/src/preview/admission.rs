@@ -224,7 +224,7 @@ impl Admission {
                   machineconfiguration.openshift.io/role and a name that sorts after it"
                 .to_owned(),
         };
-        Some(format!("it is kept by Seaworthy: {instead}"))
+        Some(format!("it is managed by Seaworthy: {instead}"))
     }
 }
 

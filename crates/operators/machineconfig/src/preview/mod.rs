@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::Selection;
+use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
 use seaworthy_change::memory::MemoryError;
 use seaworthy_generate::base::Templates;
@@ -164,6 +165,7 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
     let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
     problems.retain(|problem| !problem.caused_by_pool.as_ref().is_some_and(has_failed));
     problems.extend(misnamed(&after));
+    problems.extend(relative_paths(&after));
     problems.extend(without_base(&after));
     let unassigned = unassigned_nodes(&after);
     problems.extend(unassigned.problems);
@@ -209,6 +211,26 @@ fn misnamed(cluster: &ClusterState) -> Vec<PreviewProblem> {
             PreviewProblem::of(Severity::Error, "misnamed", "MachineConfiguration", &name, message)
         })
         .collect()
+}
+
+/// Paths of disruption policies that no file has.
+fn relative_paths(cluster: &ClusterState) -> Vec<PreviewProblem> {
+    let of_policy = |object: &Arc<MachineConfiguration>| {
+        let name = object.name_any();
+        let files = object.spec.node_disruption_policy.iter().flat_map(|policy| policy.files.iter().flatten());
+        let relative = files.enumerate().filter(|(_, file)| !file.path.starts_with('/'));
+        let problem = |(nth, path): (usize, String)| {
+            let field = format!("spec.nodeDisruptionPolicy.files[{nth}].path");
+            let message = format!(
+                "MachineConfiguration {name}, {field}: {path:?} is not an absolute path and matches no file; write \"/{path}\""
+            );
+            let problem =
+                PreviewProblem::of(Severity::Warning, "relative-path", "MachineConfiguration", &name, message);
+            PreviewProblem { path: field, ..problem }
+        };
+        relative.map(|(nth, file)| (nth, file.path.clone())).map(problem).collect::<Vec<_>>()
+    };
+    cluster.policies.iter().flat_map(of_policy).collect()
 }
 
 /// The valid selectors of all pools.

@@ -184,7 +184,7 @@ fn policy(user: &str) -> Value {
                 "expression":
                     "variables.isController || !(variables.isRendered || variables.isGenerated) || variables.keepsContent",
                 "messageExpression":
-                    format!("'MachineConfig ' + variables.name + ' is kept by Seaworthy: ' + ({instead})"),
+                    format!("'MachineConfig ' + variables.name + ' is managed by Seaworthy: ' + ({instead})"),
                 "reason": "Forbidden",
             }],
         },

@@ -26,7 +26,7 @@ async fn platform_objects_are_protected_and_restored_and_follow_the_controller_c
     assert!(denied("01-worker-kubelet").await.contains("part of the platform"));
     assert!(denied(&before).await.contains("rendered from the MachineConfigs of its pool"));
     let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();
-    assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+    assert!(refused.to_string().contains("is managed by Seaworthy"), "{refused}");
     // Nor can the protection be removed first: the marks as generated, of the pool and of the owner stay.
     let foreign_owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b", "controller": true});
     for name in ["00-worker", before.as_str()] {
@@ -44,20 +44,20 @@ async fn platform_objects_are_protected_and_restored_and_follow_the_controller_c
         ] {
             let refused = theirs.patch(name, &dry, &Patch::Merge(json!({"metadata": metadata}))).await;
             let refused = refused.expect_err(&format!("{name}: {metadata}")).to_string();
-            assert!(refused.contains("is kept by Seaworthy"), "{name}: {metadata}: {refused}");
+            assert!(refused.contains("is managed by Seaworthy"), "{name}: {metadata}: {refused}");
         }
         let theirs_alone = json!({"metadata": {"annotations": {"note": "a"}, "labels": {"team": "a"}}});
         theirs.patch(name, &dry, &Patch::Merge(theirs_alone)).await.unwrap();
     }
     let unlabelled = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": null}}});
     let refused = theirs.patch("00-worker", &dry, &Patch::Merge(unlabelled)).await.unwrap_err().to_string();
-    assert!(refused.contains("is kept by Seaworthy"), "{refused}");
+    assert!(refused.contains("is managed by Seaworthy"), "{refused}");
     // The controllers' own user is no exception, unless it writes with a controller's field manager.
     let acting: Api<MachineConfig> = Api::all(fleet.acting());
     for name in ["00-worker", before.as_str()] {
         let kubectl = PatchParams { dry_run: true, ..PatchParams::apply("kubectl-edit") };
         let refused = acting.patch(name, &kubectl, &Patch::Merge(&edit)).await.unwrap_err();
-        assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+        assert!(refused.to_string().contains("is managed by Seaworthy"), "{refused}");
     }
     let refused = acting.delete("00-worker", &Default::default()).await.unwrap_err();
     assert!(refused.to_string().contains("it is part of the platform"), "{refused}");

@@ -303,24 +303,27 @@ async fn pool_that_selects_no_base_gets_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policy_with_another_name_is_reported_as_ignored() {
+async fn policy_with_another_name_or_a_relative_path_is_reported_as_ignored() {
     let fleet = Fleet::with_workers(1).await;
-    let policy = |name: &str| {
+    let policy = |name: &str, path: &str| {
         json!({
             "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": name},
             "spec": {"managementState": "Managed", "nodeDisruptionPolicy": {"files": [
-                {"path": "/etc/motd", "actions": [{"type": "None"}]},
+                {"path": path, "actions": [{"type": "None"}]},
             ]}},
         })
     };
-    let problems = async |name: &str| {
-        let preview = preview_of(&fleet, &policy(name)).await;
+    let problems = async |name: &str, path: &str| {
+        let preview = preview_of(&fleet, &policy(name, path)).await;
         preview.problems.into_iter().map(|problem| (problem.code, problem.message)).collect::<Vec<_>>()
     };
-    let found = problems("mine").await;
+    let found = problems("mine", "/etc/motd").await;
     let [("misnamed", message)] = found.as_slice() else { panic!("{found:?}") };
     assert!(message.starts_with("MachineConfiguration mine:") && message.contains("\"cluster\""), "{message}");
-    assert_eq!(problems("cluster").await, []);
+    assert_eq!(problems("cluster", "/etc/motd").await, []);
+    let found = problems("cluster", "etc/motd").await;
+    let [("relative-path", message)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(message.contains("files[0].path: \"etc/motd\"") && message.ends_with("write \"/etc/motd\""), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

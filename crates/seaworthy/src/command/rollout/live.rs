@@ -144,7 +144,7 @@ fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -
                     let pending = terminal::sanitized(pending);
                     writeln!(
                         text,
-                        "not rendered yet: {pending}; if this persists, check that the controllers are \
+                        "pending: {pending}; if this persists, check that the controllers are \
                                     running"
                     )?;
                 }
@@ -305,9 +305,12 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
                 )));
             }
             previous(&pool, &all).ok_or_else(|| {
+                let choice = match all.len() {
+                    0 | 1 => String::new(),
+                    _ => format!("; choose one from `seaworthy rollout history {name}` with --to"),
+                };
                 Failure::invalid(format!(
-                    "nothing to roll back to: pool {name} has no rendered MachineConfig before {}; choose one from \
-                     `seaworthy rollout history {name}` with --to",
+                    "nothing to roll back to: pool {name} has no rendered MachineConfig before {}{choice}",
                     target.unwrap_or("its first")
                 ))
             })?
@@ -505,10 +508,10 @@ mod tests {
     fn pool_whose_target_is_not_rendered_yet_is_not_done() {
         let mut world = ClusterState { pools: vec![pool("worker", label("worker"), &[])], ..ClusterState::default() };
         let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
-        assert!(text.contains("\nnot rendered yet: MachineConfig rendered-worker-1 is missing") && !is_done, "{text}");
+        assert!(text.contains("\npending: MachineConfig rendered-worker-1 is missing") && !is_done, "{text}");
         world.machine_configs = rendered(&["worker"]);
         let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
-        assert!(!text.contains("not rendered") && is_done, "{text}");
+        assert!(!text.contains("pending") && is_done, "{text}");
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn print_instructions(data: &Path, cluster: &LocalCluster) -> Result<(), Failure
     let (ca, token) = (data.join("pki/ca.crt"), data.join(endpoint::TOKEN_FOLDER).join("token"));
     let stub = format!("seaworthy ignition stub --pool worker --server {}", cluster.ignition);
     writeln!(out, "  {stub} --ca {} --token-file {}", ca.display(), token.display())?;
-    writeln!(out, "\nPress Ctrl-C to stop. A later start on {} continues from its state.", data.display())?;
+    writeln!(out, "\nPress Ctrl-C to stop. Starting again with {} continues from its state.", data.display())?;
     out.flush()?;
     Ok(())
 }
