@@ -290,3 +290,20 @@ fn every_test_that_the_page_of_faults_names_is_there() {
     }
     assert!(found >= 30, "the page names {found} tests");
 }
+
+#[test]
+fn page_of_files_on_a_node_names_every_path_of_the_daemon() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/reference/files-on-a-node.md")).unwrap();
+    let source = std::fs::read_to_string(root.join("crates/machine/node/src/paths.rs")).unwrap();
+    let literals = source.split('"').skip(1).step_by(2);
+    let paths: Vec<&str> = literals.filter(|literal| literal.starts_with('/')).collect();
+    assert!(paths.len() > 15, "{paths:?}");
+    for path in paths {
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap();
+        assert!(
+            page.contains(path) || page.contains(&format!("`{name}`")),
+            "docs/reference/files-on-a-node.md: {path}"
+        );
+    }
+}
