@@ -86,7 +86,7 @@ const LAYERS: &[Layer] = &[
         &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME],
     ),
     // The one crate that knows every operator; no operator knows another.
-    shell("crates/operators/controllers", "seaworthy-controllers", &[DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
+    shell("crates/operators/controllers", "seaworthy-controllers", &[CHANGE, DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
     shell("crates/machine/serve", "seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("crates/machine/fleet", "seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("crates/trial", "seaworthy-trial", &[]),

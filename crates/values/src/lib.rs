@@ -10,4 +10,7 @@ pub mod label_selector;
 pub mod list;
 pub mod names;
 pub mod quantity;
+mod severity;
 pub mod text;
+
+pub use severity::Severity;

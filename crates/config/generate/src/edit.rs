@@ -1,7 +1,9 @@
 //! Edits of what controllers keep: users' changes that are reverted, and the events that report them.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use seaworthy_api::field_manager::last_editor;
-use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
+use seaworthy_api::meta::is_owner;
 use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, RENDERED_PREFIX, annotation};
 use seaworthy_change::{Change, Event, ObjectRef};
 
@@ -18,18 +20,18 @@ pub fn needs_field_managers(existing: &MachineConfig, wanted: &MachineConfig) ->
 /// The event for an edit that is reverted, if a user has edited the spec.
 pub fn reverted(existing: &MachineConfig) -> Option<Change> {
     let editor = last_editor(&existing.metadata, "/f:spec")?;
-    let message = format!("edited by {editor}; the edit was reverted: {}", instead(existing));
+    let message = format!("edited by {editor}; the edit was reverted: {}", instead(&existing.metadata));
     Some(event(existing, message))
 }
 
 /// The event for an edit that is reverted where no field manager is known to have made it.
 pub fn reverted_by_unknown(existing: &MachineConfig) -> Change {
-    event(existing, format!("edited; the edit was reverted: {}", instead(existing)))
+    event(existing, format!("edited; the edit was reverted: {}", instead(&existing.metadata)))
 }
 
 /// The event for an object that was deleted and created again.
 pub fn recreated(object: &MachineConfig) -> Change {
-    event(object, format!("deleted and created again: {}", instead(object)))
+    event(object, format!("deleted and created again: {}", instead(&object.metadata)))
 }
 
 fn event(object: &MachineConfig, message: String) -> Change {
@@ -38,13 +40,12 @@ fn event(object: &MachineConfig, message: String) -> Change {
     Change::emit(about, Event { is_warning: true, reason, message, related: None })
 }
 
-/// What to change instead of the object, as the policy words it that refuses such edits where it is in force.
-fn instead(object: &MachineConfig) -> String {
-    let owners = object.metadata.owner_references.iter().flatten();
-    let owner =
-        owners.into_iter().find(|owner| ["KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str()));
-    match owner {
-        _ if name_of(&object.metadata).starts_with(RENDERED_PREFIX) => {
+/// What to change instead of a MachineConfig, as the policy words it that refuses such edits where it is in force.
+pub fn instead(metadata: &ObjectMeta) -> String {
+    let is_settings =
+        |owner: &&OwnerReference| is_owner::<KubeletConfig>(owner) || is_owner::<ContainerRuntimeConfig>(owner);
+    match metadata.owner_references.iter().flatten().find(is_settings) {
+        _ if name_of(metadata).starts_with(RENDERED_PREFIX) => {
             "it is rendered from the MachineConfigs of its pool; create or change one of those".to_owned()
         }
         Some(owner) => format!("it is generated from {} {}; change that", owner.kind, owner.name),

@@ -1,38 +1,11 @@
 //! Problems of a config: the path, the rule, the severity and the values involved.
 
 use std::collections::HashSet;
-use std::fmt;
+
+pub use seaworthy_values::Severity;
 
 use crate::node::{Node, Origin};
 use crate::path::{Path, Step};
-
-/// How bad a [`Problem`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Severity {
-    /// Worth knowing.
-    Info,
-    /// Probably not what the author wants; accepted all the same.
-    Warning,
-    /// Not accepted.
-    Error,
-}
-
-impl Severity {
-    /// The word for it, as people and programs read it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One error, warning or note about a config.
 #[derive(Debug, Clone, PartialEq, Eq)]

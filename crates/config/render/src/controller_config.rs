@@ -1,4 +1,4 @@
-//! Inputs of rendering from the ControllerConfig, the OSImageStream and the controller itself.
+//! Inputs of rendering from the ControllerConfig and the OSImageStream.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,6 @@ pub struct ControllerConfig {
     pub extensions_image: String,
     /// The release, for the annotation of rendered configs.
     pub release_version: String,
-    /// The operator that wrote it.
-    pub generated_by_version: Option<String>,
 }
 
 impl ControllerConfig {
@@ -33,7 +31,6 @@ impl ControllerConfig {
             os_image: text(&["spec", "baseOSContainerImage"]).unwrap_or_default(),
             extensions_image: text(&["spec", "baseOSExtensionsContainerImage"]).unwrap_or_default(),
             release_version: text(&["metadata", "annotations", keys::RELEASE_VERSION]).unwrap_or_default(),
-            generated_by_version: text(&["metadata", "annotations", keys::GENERATED_BY_VERSION]),
         };
         if inspection.has_errors() { Err(inspection.finish()) } else { Ok(read) }
     }
@@ -45,21 +42,8 @@ impl ControllerConfig {
             os_image: object.spec.base_os_container_image.clone().unwrap_or_default(),
             extensions_image: object.spec.base_os_extensions_container_image.clone().unwrap_or_default(),
             release_version: annotation(keys::RELEASE_VERSION).unwrap_or_default(),
-            generated_by_version: annotation(keys::GENERATED_BY_VERSION),
         }
     }
-}
-
-/// The controller that renders.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Controller {
-    /// The build, written on everything that is generated.
-    pub build: String,
-    /// Whether inputs of another build and a ControllerConfig of another version are refused. A cluster refuses them,
-    /// because they are about to be rewritten; rendering a dump shows what they give.
-    pub refuses_skew: bool,
-    /// The version that the ControllerConfig must have been written by.
-    pub version: String,
 }
 
 /// The OS images that a cluster offers by name.
@@ -71,8 +55,6 @@ pub struct OsImageStreams {
     pub default: String,
     /// The images by name.
     pub streams: BTreeMap<String, OsImages>,
-    /// The build of the controller that offers them.
-    pub build: Option<String>,
 }
 
 /// An OS image and its extensions.
@@ -92,7 +74,6 @@ impl OsImageStreams {
             name: name_of(object).to_owned(),
             default: inspection.text(object, &["status", "defaultStream"]).unwrap_or_default().to_owned(),
             streams: BTreeMap::new(),
-            build: inspection.text(object, &["metadata", "annotations", keys::RELEASE_VERSION]).map(str::to_owned),
         };
         let available = inspection.map(object.get("status"), &path).and_then(|status| status.get("availableStreams"));
         let path = path.key("availableStreams");

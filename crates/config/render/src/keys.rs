@@ -9,8 +9,6 @@ use seaworthy_api::vocabulary::seaworthy;
 pub const ROLE: &str = label::ROLE.as_str();
 /// The controller that made a MachineConfig; not empty means that no user wrote it.
 pub const GENERATED_BY: &str = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
-/// The version of the operator that wrote a ControllerConfig.
-pub const GENERATED_BY_VERSION: &str = annotation::GENERATED_BY_VERSION.as_str();
 pub const RELEASE_VERSION: &str = annotation::RELEASE_IMAGE_VERSION.as_str();
 /// Whether an input chose the OS image.
 pub const OS_IMAGE_OVERRIDDEN: &str = annotation::OS_IMAGE_URL_OVERRIDDEN.as_str();

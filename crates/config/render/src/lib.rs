@@ -31,7 +31,7 @@ pub mod yaml;
 /// The buffer of what is written in many small pieces.
 const BUFFER_BYTES: usize = 1 << 16;
 
-pub use controller_config::{Controller, ControllerConfig, OsImageStreams};
+pub use controller_config::{ControllerConfig, OsImageStreams};
 pub use finding::{FieldLocation, Finding};
 pub use machine_config::MachineConfig;
 pub use pool::Pool;

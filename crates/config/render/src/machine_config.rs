@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use seaworthy_api::machineconfiguration::{self as api, API_VERSION};
+use seaworthy_api::machineconfiguration::{self as api, API_VERSION, ControllerConfig};
+use seaworthy_api::meta::is_kind;
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Map, Node, Value};
@@ -22,6 +23,7 @@ pub struct MachineConfig<'a> {
 /// The controller that owns an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'m> {
+    pub api_version: &'m str,
     pub kind: &'m str,
     pub name: &'m str,
 }
@@ -101,7 +103,11 @@ impl<'a> MachineConfig<'a> {
     pub fn owner(&self) -> Option<Owner<'_>> {
         let references = self.object.dig(&["metadata", "ownerReferences"])?.as_list()?;
         let controller = references.iter().find(|reference| reference.bool_of("controller") == Some(true))?;
-        Some(Owner { kind: controller.text_of("kind"), name: controller.text_of("name") })
+        Some(Owner {
+            api_version: controller.text_of("apiVersion"),
+            kind: controller.text_of("kind"),
+            name: controller.text_of("name"),
+        })
     }
 
     /// The build of the controller that made it; `None` when a user wrote it.
@@ -120,7 +126,7 @@ impl<'a> MachineConfig<'a> {
     /// keeps its place among the users' own (their names end in `-generated-…`).
     pub fn is_platform(&self) -> bool {
         match self.owner() {
-            Some(owner) if owner.kind == "ControllerConfig" => true,
+            Some(owner) if is_kind::<ControllerConfig>(owner.api_version, owner.kind) => true,
             Some(_) => false,
             None => self.generated_by().is_some() && !self.name().contains("-generated-"),
         }
@@ -148,7 +154,11 @@ fn metadata_tree(object: &api::MachineConfig) -> Node<'_> {
     let owners = metadata.owner_references.as_ref().map(|owners| {
         let owners = owners.iter().map(|owner| {
             let controller = owner.controller.map(|is| ("controller", Node::made(Value::Bool(is))));
-            map(controller.into_iter().chain([("kind", text(&owner.kind)), ("name", text(&owner.name))]))
+            map(controller.into_iter().chain([
+                ("apiVersion", text(&owner.api_version)),
+                ("kind", text(&owner.kind)),
+                ("name", text(&owner.name)),
+            ]))
         });
         Node::made(Value::List(owners.collect()))
     });

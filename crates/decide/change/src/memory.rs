@@ -1,74 +1,14 @@
 //! Decisions performed on objects in memory: what the preview shows is what the applier would do.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
-use kube::Resource;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::change::{Action, Change};
 use crate::decision::Decision;
 use crate::event::Event;
 use crate::object::ObjectRef;
-use crate::resource::{ResourceType, Scope};
-
-/// The objects of one kind.
-pub trait Table {
-    /// The kind.
-    fn resource(&self) -> ResourceType;
-    /// The object with the namespace and name of this one.
-    fn get(&self, object: &ObjectRef) -> Option<Value>;
-    /// Stores an object in the place of the one with its name.
-    ///
-    /// # Errors
-    ///
-    /// If it is not of this kind.
-    fn put(&mut self, object: Value) -> Result<(), serde_json::Error>;
-    /// Removes the object with the namespace and name of this one.
-    fn remove(&mut self, object: &ObjectRef);
-}
-
-impl<K> Table for Vec<Arc<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-    K::Scope: Scope,
-{
-    fn resource(&self) -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
-    fn get(&self, object: &ObjectRef) -> Option<Value> {
-        let found = self.iter().find(|found| is_it(&***found, object))?;
-        serde_json::to_value(&**found).ok()
-    }
-
-    fn put(&mut self, object: Value) -> Result<(), serde_json::Error> {
-        let object: K = serde_json::from_value(object)?;
-        let key = ObjectRef::of(&object);
-        match self.iter_mut().find(|found| is_it(&***found, &key)) {
-            Some(found) => *found = Arc::new(object),
-            None => self.push(Arc::new(object)),
-        }
-        Ok(())
-    }
-
-    fn remove(&mut self, object: &ObjectRef) {
-        self.retain(|found| !is_it(&**found, object));
-    }
-}
-
-/// Whether an object has this namespace and name. A manifest may name a namespace although its kind has none.
-fn is_it<K>(found: &K, object: &ObjectRef) -> bool
-where
-    K: Resource<DynamicType = ()>,
-    K::Scope: Scope,
-{
-    let metadata = found.meta();
-    let is_namespace = !K::Scope::IS_NAMESPACED || metadata.namespace == object.namespace;
-    is_namespace && metadata.name.as_deref() == Some(&*object.name)
-}
+use crate::table::Tables;
+use crate::time::to_second;
 
 /// A change that cannot be performed in memory.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,16 +36,15 @@ impl std::fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Performs a decision on these tables, and returns the events that it emits. New objects are created at this time, in the
-/// form that the API has for times.
+/// Performs a decision on these tables, and returns the events that it emits. New objects are created at this time.
 ///
 /// # Errors
 ///
 /// The first change that cannot be performed; those before it have been.
 pub fn perform<R>(
     decision: &Decision<'_, R>,
-    tables: &mut [&mut dyn Table],
-    created: &str,
+    tables: &mut Tables,
+    now: Timestamp,
 ) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
     let mut events = Vec::new();
     for Change { object, action } in decision.changes() {
@@ -113,12 +52,11 @@ pub fn perform<R>(
             events.push((object, event));
             continue;
         }
-        let table = tables.iter_mut().find(|table| table.resource() == object.resource);
-        let Some(table) = table else { return Err(MemoryError::UnknownKind(object)) };
+        let Some(table) = tables.table_mut(&object.resource) else { return Err(MemoryError::UnknownKind(object)) };
         let found = table.get(&object);
         let changed = match (action, found) {
             (Action::Create(_), Some(_)) => return Err(MemoryError::Exists(object)),
-            (Action::Create(body) | Action::Apply(body), None) => Some(identified(body, &object, created)),
+            (Action::Create(body) | Action::Apply(body), None) => Some(identified(body, &object, now)),
             (Action::Replace(_) | Action::Patch(_) | Action::PatchStatus(_) | Action::ApplyStatus(_), None) => {
                 return Err(MemoryError::Missing(object));
             }
@@ -146,10 +84,10 @@ pub fn perform<R>(
 }
 
 /// A new object as the API server would store it: with an identity.
-fn identified(mut body: Value, object: &ObjectRef, created: &str) -> Value {
+fn identified(mut body: Value, object: &ObjectRef, now: Timestamp) -> Value {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
         metadata.insert("uid".to_owned(), json!(format!("planned-{}", object.name)));
-        metadata.insert("creationTimestamp".to_owned(), json!(created));
+        metadata.insert("creationTimestamp".to_owned(), json!(to_second(now).to_string()));
     }
     body
 }
@@ -175,6 +113,8 @@ pub fn merge(target: &mut Value, patch: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use k8s_openapi::api::core::v1::{ConfigMap, Node};
     use kube::ResourceExt as _;
 
@@ -186,8 +126,11 @@ mod tests {
     }
 
     fn perform_on(nodes: &mut Vec<Arc<Node>>, changes: Vec<Change>) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
+        let mut tables = Tables::default().with_objects(std::mem::take(nodes));
         let decision = Decision::of([Stage::sequence(Purpose::Write, changes)]);
-        perform(&decision, &mut [nodes], "2026-01-01T00:00:00Z")
+        let result = perform(&decision, &mut tables, Timestamp::UNIX_EPOCH);
+        *nodes = tables.of().to_vec();
+        result
     }
 
     #[test]
@@ -221,14 +164,15 @@ mod tests {
         let map = |namespace: &str| -> ConfigMap {
             serde_json::from_value(json!({"metadata": {"name": "x", "namespace": namespace}})).unwrap()
         };
-        let mut maps: Vec<Arc<ConfigMap>> = Vec::new();
+        let mut tables = Tables::default().with::<ConfigMap>();
         let decision = Decision::of([Stage::sequence(
             Purpose::Write,
             ["a", "b"].map(|namespace| Change::create(&map(namespace))),
         )]);
-        perform(&decision, &mut [&mut maps], "2026-01-01T00:00:00Z").unwrap();
+        perform(&decision, &mut tables, Timestamp::UNIX_EPOCH).unwrap();
         let removed = Decision::of([Stage::sequence(Purpose::Write, [Change::delete(ObjectRef::of(&map("a")))])]);
-        perform(&removed, &mut [&mut maps], "2026-01-01T00:00:00Z").unwrap();
+        perform(&removed, &mut tables, Timestamp::UNIX_EPOCH).unwrap();
+        let maps = tables.of::<ConfigMap>();
         assert_eq!(maps.iter().map(|map| map.namespace()).collect::<Vec<_>>(), [Some("b".to_owned())]);
     }
 

@@ -18,7 +18,7 @@ fn rendered(pool: &str, count: usize) -> Vec<MachineConfig> {
             "metadata": {
                 "name": format!("rendered-{pool}-{nth:02}"),
                 "creationTimestamp": Timestamp::from_second(nth as i64 * 3600).unwrap().to_string(),
-                "ownerReferences": [{"apiVersion": "v1", "kind": "MachineConfigPool", "name": pool, "uid": "u"}],
+                "ownerReferences": [{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "name": pool, "uid": "u"}],
             },
         }))
         .unwrap()

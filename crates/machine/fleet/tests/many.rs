@@ -4,6 +4,7 @@
 
 mod support;
 
+use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 use support::{World, file, timings};
@@ -25,7 +26,7 @@ async fn more_than_a_hundred_nodes_follow_an_order_in_one_process() {
     assert!(each < 1024, "{each} KiB a node");
     assert!(most < NODES, "{most} threads");
     let all = json!({"spec": {"maxUnavailable": "100%"}});
-    seaworthy_machineconfig::pools::patch(&world.client, "worker", &all).await.unwrap();
+    seaworthy_runtime::objects::patch::<MachineConfigPool>(&world.client, "worker", &all).await.unwrap();
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(NODES).await;
     assert!(used().1 < NODES, "{} threads", used().1);

@@ -1,9 +1,11 @@
 //! The list of operators, and their manifests.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::{OperatorManifest, controllers_account};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::operator::MachineConfigOptions;
-use seaworthy_runtime::Operator;
+use seaworthy_runtime::{NAMESPACE, Operator};
 
 /// Options of the operators that have some.
 #[derive(Clone, Default)]
@@ -14,6 +16,16 @@ pub struct OperatorOptions {
 /// Every operator, one row each.
 pub fn all(options: OperatorOptions) -> Vec<Box<dyn Operator>> {
     vec![Box::new(MachineConfigOperator { options: options.machineconfig })]
+}
+
+/// The preview parts of every operator.
+pub fn preview_parts(options: OperatorOptions) -> Vec<Box<dyn PreviewPart>> {
+    all(options).iter().flat_map(|operator| operator.preview()).collect()
+}
+
+/// The definitions of the kinds of every operator.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    manifests(NAMESPACE).into_iter().flat_map(|manifest| manifest.definitions).collect()
 }
 
 /// The definitions, rights and policies of every operator, for an installation in `namespace`.

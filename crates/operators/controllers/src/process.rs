@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use seaworthy_deploy::controllers_account;
 use seaworthy_listen::{bind, probes};
-use seaworthy_machineconfig::context::build;
+use seaworthy_runtime::build;
 use seaworthy_runtime::cluster::{ClusterError, call_error};
 use seaworthy_runtime::{
     Availability, Clock, Definitions, EnabledControllers, LeaderElector, Leadership, LeaseTimings, Metrics, Operator,

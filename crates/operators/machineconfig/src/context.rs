@@ -5,10 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
-use seaworthy_runtime::{Applier, Leadership, Metrics, OperatorContext};
+use seaworthy_runtime::{Applier, Leadership, Metrics, NAMESPACE, OperatorContext, build};
 
 use crate::caches::Caches;
-use crate::operator::NAMESPACE;
 use crate::render::pool_targets::PoolTargets;
 
 pub use seaworthy_runtime::Clock;
@@ -74,9 +73,4 @@ impl Context {
         let now = self.now();
         Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
-}
-
-/// The build of this program, as it annotates what it generates.
-pub fn build() -> String {
-    format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))
 }

@@ -5,8 +5,7 @@
 //! - [`operator`]: the operator as one value, and its controllers;
 //! - [`base`], [`settings`], [`render`], [`rollout`], [`garbage`], [`protection`]: one folder or file for each controller;
 //! - [`caches`], [`cached_node`], [`context`], [`metrics`], [`rights`]: what they share;
-//! - [`preview`] on a [`cluster_state`]: what the controllers would do; [`pending`]: what is not rendered yet;
-//! - [`objects`], [`pools`]: cluster access for commands.
+//! - [`preview`] on a [`cluster_state`]: what the controllers would do; [`pending`]: what is not rendered yet.
 
 pub mod base;
 pub mod cached_node;
@@ -15,10 +14,8 @@ pub mod cluster_state;
 pub mod context;
 pub mod garbage;
 pub mod metrics;
-pub mod objects;
 pub mod operator;
 pub mod pending;
-pub mod pools;
 pub mod preview;
 pub mod protection;
 pub mod render;

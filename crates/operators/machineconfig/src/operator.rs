@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{self, ContainerRuntimeConfig, KubeletConfig};
 use seaworthy_change::ResourceType;
+use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
@@ -21,6 +22,7 @@ use crate::caches::Caches;
 use crate::context::Context;
 use crate::garbage::GarbageController;
 use crate::metrics::PoolMetrics;
+use crate::preview;
 use crate::protection::{ProtectionController, policy};
 use crate::render::RenderController;
 use crate::render::snapshots::ClusterSnapshots;
@@ -42,9 +44,6 @@ pub const RENDER: &str = "render";
 pub const ROLLOUT: &str = "rollout";
 /// Deletion of rendered MachineConfigs that nothing uses.
 pub const GARBAGE: &str = "garbage";
-
-/// The namespace of what operators store for themselves, unless another is named.
-pub const NAMESPACE: &str = "seaworthy-system";
 
 /// Options of the operator.
 #[derive(Clone, Default)]
@@ -86,6 +85,10 @@ impl Operator for MachineConfigOperator {
             namespace_rules: rights::namespace_rules(),
             policies: policy::objects(&account.user).into(),
         }
+    }
+
+    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+        preview::parts(Arc::clone(&self.options.templates))
     }
 
     fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance {
@@ -202,6 +205,7 @@ fn work<C: Controller + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_runtime::NAMESPACE;
     use seaworthy_testkit::Embedded;
 
     use super::*;

@@ -1,35 +1,42 @@
 //! Pending renders: what a pool's target does not contain yet, so that a status right after a change does not report success.
 
-use std::sync::Arc;
-
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
+use seaworthy_change::preview::PreviewPart;
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
 use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition;
-use seaworthy_plan::rendering::{is_rendered, targeted};
+use seaworthy_plan::rendering::targeted;
 
 use crate::cluster_state::ClusterState;
 use crate::render::render_pool::digests;
 
 /// Why a pool's target is not yet what it is going to be, as a message. `None` for a pool that is being deleted, or whose
 /// condition reports why it cannot be rendered. Contents are compared only where `build` rendered the target.
-pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) -> Option<String> {
+pub fn pending(
+    cluster: &ClusterState,
+    pool: &MachineConfigPool,
+    parts: &[Box<dyn PreviewPart>],
+    build: &str,
+) -> Option<String> {
     if condition::reason(pool).is_some() {
         return None;
     }
+    let name = pool.name_any();
+    if let Some(message) = parts.iter().find_map(|part| part.pending(cluster.objects(), &name)) {
+        return Some(message);
+    }
     let target = targeted(pool)?;
-    let sources: Vec<Arc<MachineConfig>> =
-        cluster.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+    let sources = cluster.sources();
     let choice = choice::choose(&choice::Inputs {
         pool,
-        pools: &cluster.pools,
+        pools: cluster.pools(),
         sources: &sources,
         find: &|name| cluster.machine_config(name).cloned(),
         controller_config: cluster.controller_config().map(|found| &**found),
-        kubelet_configs: &cluster.kubelet_configs,
-        container_runtime_configs: &cluster.container_runtime_configs,
+        kubelet_configs: cluster.kubelet_configs(),
+        container_runtime_configs: cluster.container_runtime_configs(),
         build,
         is_cluster: true,
         // That the controllers are of another build than this program is not pending.
@@ -65,11 +72,14 @@ pub fn pending(cluster: &ClusterState, pool: &MachineConfigPool, build: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use kube::core::ObjectMeta;
     use rstest::rstest;
-    use seaworthy_api::machineconfiguration::ControllerConfig;
+    use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
     use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason};
     use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, PINNED_CONFIGURATION};
+    use seaworthy_change::Tables;
     use serde_json::{Value, json};
 
     use super::*;
@@ -107,8 +117,8 @@ mod tests {
         });
         let mut machine_configs = there.to_vec();
         machine_configs.push(Arc::new(serde_json::from_value(rendered).unwrap()));
-        let pools = vec![Arc::new(serde_json::from_value(pool).unwrap())];
-        ClusterState { pools, machine_configs, ..ClusterState::default() }
+        let pools: Vec<Arc<MachineConfigPool>> = vec![Arc::new(serde_json::from_value(pool).unwrap())];
+        ClusterState::of(Tables::default().with_objects(pools).with_objects(machine_configs))
     }
 
     #[rstest]
@@ -126,7 +136,7 @@ mod tests {
         let there: Vec<_> = there.iter().map(|(name, motd)| config(name, motd)).collect();
         let cluster = cluster(&[config("50-a", "x")], &there, json!({"type": "Updated", "status": "True"}));
         let expected = expected.map(|names| format!("rendered-infra-1 is older than MachineConfig {names}"));
-        assert_eq!(pending(&cluster, &cluster.pools[0], build), expected);
+        assert_eq!(pending(&cluster, &cluster.pools()[0], &[], build), expected);
     }
 
     #[test]
@@ -134,24 +144,28 @@ mod tests {
         let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
         let metadata = ObjectMeta { name: Some(CONTROLLER_CONFIG.to_owned()), ..ObjectMeta::default() };
         let found = ControllerConfig { metadata, status: Some(Default::default()), ..ControllerConfig::default() };
-        cluster.controller_configs.push(Arc::new(found));
-        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        cluster.objects_mut().of_mut::<ControllerConfig>().push(Arc::new(found));
+        let message = pending(&cluster, &cluster.pools()[0], &[], "b1").unwrap();
         assert_eq!(message, "MachineConfigPool master is missing and is being created again");
     }
 
     #[test]
     fn pool_is_pending_until_it_targets_what_it_is_pinned_to() {
         let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
-        let mut earlier = MachineConfig::clone(&cluster.machine_configs[0]);
+        let mut earlier = MachineConfig::clone(&cluster.machine_configs()[0]);
         earlier.metadata.name = Some("rendered-infra-0".to_owned());
-        cluster.machine_configs.push(Arc::new(earlier));
-        let pool = Arc::make_mut(&mut cluster.pools[0]);
+        cluster.objects_mut().of_mut::<MachineConfig>().push(Arc::new(earlier));
+        let pool = Arc::make_mut(&mut cluster.objects_mut().of_mut::<MachineConfigPool>()[0]);
         pool.annotations_mut().insert(PINNED_CONFIGURATION.as_str().to_owned(), "rendered-infra-0".to_owned());
-        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        let message = pending(&cluster, &cluster.pools()[0], &[], "b1").unwrap();
         assert_eq!(message, "the pool is pinned to rendered-infra-0, which is not its target yet");
-        let target = Arc::make_mut(&mut cluster.pools[0]).spec.configuration.as_mut().unwrap();
+        let target = Arc::make_mut(&mut cluster.objects_mut().of_mut::<MachineConfigPool>()[0])
+            .spec
+            .configuration
+            .as_mut()
+            .unwrap();
         target.name = Some("rendered-infra-0".to_owned());
-        assert_eq!(pending(&cluster, &cluster.pools[0], "b1"), None);
+        assert_eq!(pending(&cluster, &cluster.pools()[0], &[], "b1"), None);
     }
 
     #[test]
@@ -160,11 +174,11 @@ mod tests {
         let selector = json!({"matchExpressions": [
             {"key": "machineconfiguration.openshift.io/role", "operator": "In", "values": ["worker", "infra"]},
         ]});
-        Arc::make_mut(&mut cluster.pools[0]).spec.machine_config_selector =
+        Arc::make_mut(&mut cluster.objects_mut().of_mut::<MachineConfigPool>()[0]).spec.machine_config_selector =
             Some(serde_json::from_value(selector).unwrap());
-        let rendered = Arc::make_mut(&mut cluster.machine_configs[0]);
+        let rendered = Arc::make_mut(&mut cluster.objects_mut().of_mut::<MachineConfig>()[0]);
         rendered.annotations_mut().insert(BASE.into(), CONTROLLER_CONFIG.to_owned());
-        let message = pending(&cluster, &cluster.pools[0], "b1").unwrap();
+        let message = pending(&cluster, &cluster.pools()[0], &[], "b1").unwrap();
         assert!(message.starts_with("ControllerConfig machine-config-controller is missing"), "{message}");
     }
 
@@ -173,6 +187,6 @@ mod tests {
         let reason = RenderReason::InvalidMachineConfig.as_str();
         let failed = json!({"type": "RenderDegraded", "status": "True", "reason": reason, "message": "why"});
         let cluster = cluster(&[config("50-a", "x")], &[config("50-a", "y")], failed);
-        assert_eq!(pending(&cluster, &cluster.pools[0], "b1"), None);
+        assert_eq!(pending(&cluster, &cluster.pools()[0], &[], "b1"), None);
     }
 }

@@ -3,8 +3,10 @@
 //! Everything that the decision reads is watched (objects of the kind, pools, source MachineConfigs, the ControllerConfig),
 //! so a pool that is labelled later is served at once and manual edits are reverted.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use k8s_openapi::ClusterResourceScope;
 use kube::Resource;
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
@@ -16,20 +18,27 @@ use seaworthy_generate::{Decision, Inputs, container_runtime, kubelet};
 use seaworthy_plan::rendering::built_in::missing_pool;
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Cache, Controller, Key, Queue, Requeue, WriteError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::base::deleted_pools::changes_presence;
 use crate::base::with_field_managers;
 use crate::caches::Caches;
-use crate::cluster_state::ClusterState;
 use crate::context::Context;
 
 /// A kind that the settings controller handles.
-pub trait SettingsKind: Resource<DynamicType = ()> + Sized + Send + Sync + 'static {
-    const KIND: &'static str;
+pub trait SettingsKind:
+    Resource<DynamicType = (), Scope = ClusterResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
     const CONTROLLER: &'static str;
     fn cache(caches: &Caches) -> &Arc<Cache<Self>>;
-    /// The objects of the kind in a preview.
-    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>>;
     fn desired(inputs: &Inputs<'_, Self>) -> Decision;
     /// Deletions of what deleted objects have left behind.
     fn orphans(
@@ -41,15 +50,10 @@ pub trait SettingsKind: Resource<DynamicType = ()> + Sized + Send + Sync + 'stat
 }
 
 impl SettingsKind for KubeletConfig {
-    const KIND: &'static str = "KubeletConfig";
     const CONTROLLER: &'static str = "seaworthy-kubelet";
 
     fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
         &caches.kubelet_configs
-    }
-
-    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>> {
-        &mut cluster.kubelet_configs
     }
 
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {
@@ -67,15 +71,10 @@ impl SettingsKind for KubeletConfig {
 }
 
 impl SettingsKind for ContainerRuntimeConfig {
-    const KIND: &'static str = "ContainerRuntimeConfig";
     const CONTROLLER: &'static str = "seaworthy-container-runtime";
 
     fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
         &caches.container_runtime_configs
-    }
-
-    fn objects_in(cluster: &mut ClusterState) -> &mut Vec<Arc<Self>> {
-        &mut cluster.container_runtime_configs
     }
 
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {

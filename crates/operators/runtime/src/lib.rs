@@ -8,7 +8,7 @@
 //! - [`events`] and [`metrics`]: Kubernetes Events and Prometheus metrics;
 //! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
 //! - [`election`] and [`leadership`]: leader election;
-//! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls.
+//! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls; [`objects`]: writes of commands.
 
 pub mod applier;
 pub mod availability;
@@ -23,6 +23,7 @@ pub mod events;
 pub mod install;
 pub mod leadership;
 pub mod metrics;
+pub mod objects;
 pub mod operator;
 pub mod queue;
 mod request;
@@ -39,7 +40,7 @@ pub use election::LeaseTimings;
 pub use events::Events;
 pub use leadership::{LeaderElector, Leadership};
 pub use metrics::{MetricSet, Metrics};
-pub use operator::{Clock, EnabledControllers, Operator, OperatorContext, OperatorInstance};
+pub use operator::{Clock, EnabledControllers, NAMESPACE, Operator, OperatorContext, OperatorInstance, build};
 pub use queue::Queue;
 pub use watched_object::WatchedObject;
 pub use worker::{Controller, ReconcileError, ReconcileObserver, Requeue, RetryPolicy};

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
+use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_values::list;
 use tokio::task::JoinSet;
@@ -31,6 +32,14 @@ pub const FIRST_RESTART_DELAY: Duration = Duration::from_secs(1);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(5 * 60);
 /// An operator that ran for this long had started well: its next error is the first again.
 const RESTART_DELAY_RESET_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+/// The namespace of what operators store for themselves, unless another is named.
+pub const NAMESPACE: &str = "seaworthy-system";
+
+/// The build of this program, as it annotates what it generates.
+pub fn build() -> String {
+    format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))
+}
 
 /// The clock; tests set it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -92,6 +101,11 @@ pub trait Operator: Send + Sync {
     /// What it needs in a cluster, with the definitions of all its kinds: what `seaworthy manifests` writes and `--install`
     /// installs.
     fn manifest(&self, account: &Account) -> OperatorManifest;
+
+    /// Its part of a preview: the controllers that make objects which the controllers of other operators read.
+    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+        Vec::new()
+    }
 
     /// Fresh caches, and controllers that read them. Called again after every stop.
     fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance;

@@ -343,7 +343,7 @@ pub struct Crds {
 #[derive(Debug, Args)]
 pub struct Manifests {
     /// Namespace of all namespaced objects
-    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::operator::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = seaworthy_runtime::NAMESPACE)]
     pub namespace: String,
     /// Container image with the program at /usr/bin/seaworthy
     #[arg(long, value_name = "IMAGE", default_value = concat!("seaworthy:", env!("CARGO_PKG_VERSION")))]

@@ -55,7 +55,7 @@ pub struct Controllers {
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
     /// Namespace of the lease and of fetched remote content
-    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::operator::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = seaworthy_runtime::NAMESPACE)]
     pub namespace: String,
     /// Serve /metrics, /healthz and /readyz on this address [default: disabled]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::machine::socket_address)]

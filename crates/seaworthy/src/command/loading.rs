@@ -5,7 +5,7 @@ use std::io::Write as _;
 use seaworthy_manifest::{EntryPart, ManifestText, parallel};
 use seaworthy_render::remote::Resolver;
 use seaworthy_render::selector::Selector;
-use seaworthy_render::{Context, Controller, Finding, Pool, Prepared, not_selected, prepare};
+use seaworthy_render::{Context, Finding, Pool, Prepared, not_selected, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
@@ -54,7 +54,7 @@ pub fn unselected(set: &ManifestSet<'_>, prepared: &[Prepared<'_>], pools: &[Poo
 /// What rendering needs to know beside the MachineConfigs.
 pub fn context(set: &ManifestSet<'_>, keeps_references: bool) -> Context {
     Context {
-        controller: Controller { build: format!("seaworthy-{}", env!("CARGO_PKG_VERSION")), ..Controller::default() },
+        build: format!("seaworthy-{}", env!("CARGO_PKG_VERSION")),
         controller_config: set.controller_config.clone(),
         streams: set.streams.clone(),
         worker_stream: set.worker_stream(),

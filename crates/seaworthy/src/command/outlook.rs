@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use seaworthy_change::preview::PreviewProblem;
 use seaworthy_ignition::spelling;
-use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, PreviewProblem};
+use seaworthy_machineconfig::preview::{NodeOutlook, Outlook};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::forecast::Forecast;
@@ -186,7 +187,7 @@ pub fn problem_json(problem: &PreviewProblem) -> Value {
     json!({
         "code": problem.code,
         "severity": problem.severity.to_string(),
-        "object": problem.object.as_ref().map(|(kind, name)| format!("{kind} {name}")),
+        "object": problem.object.as_ref().map(|object| format!("{} {}", object.resource, object.name)),
         "message": problem.message,
     })
 }

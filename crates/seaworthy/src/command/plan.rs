@@ -3,20 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_change::ObjectRef;
+use seaworthy_change::preview::{PreviewPart, PreviewProblem};
+use seaworthy_controllers::{OperatorOptions, operators};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::context::build;
-use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_machineconfig::operator::MachineConfigOptions;
 use seaworthy_machineconfig::preview::{
-    Admission, AdmissionIssue, ApplyOutcome, Effect, PoolPreview, Preview, PreviewInputs, PreviewProblem,
-    preview_changes,
+    Admission, AdmissionIssue, ApplyOutcome, Effect, PoolPreview, Preview, PreviewInputs, preview_changes,
+    reverted_target,
 };
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
@@ -24,6 +27,7 @@ use seaworthy_manifest::{EntryPart, FileLocation};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;
+use seaworthy_runtime::{NAMESPACE, build};
 use serde_json::{Value, json};
 
 use super::diff::Comparison;
@@ -108,26 +112,26 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
 /// Previews the manifests: the future state, and objections of the API.
 async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Result<PlanReport<'t>, Failure> {
     let now = Timestamp::now();
-    let templates = templates::read(options.templates.as_deref())?;
+    let parts = preview_parts(templates::read(options.templates.as_deref())?);
+    let admission = Admission::of_definitions(operators::definitions());
     let policy = Policy::allowing(options.remote.allow_host.iter().cloned());
     let (before, snapshots, admission) = if options.server_less {
-        (ClusterState::default(), remote::snapshots(&options.remote)?, Admission::of_state())
+        (ClusterState::default().with_parts(&parts), remote::snapshots(&options.remote)?, admission)
     } else {
         let client = outlook::client(&options.cluster).await?;
-        let world = ClusterState::read(&client, true).await.map_err(Failure::invalid)?;
+        let state = ClusterState::read(&client, &parts, true).await.map_err(Failure::invalid)?;
         // The content that the cluster has pinned; what is fetched beside it is not kept there.
-        let snapshots: std::sync::Arc<dyn seaworthy_fetch::Snapshots> =
-            match ClusterSnapshots::load(&client, NAMESPACE).await {
-                Ok(found) => std::sync::Arc::new(found),
-                Err(error) => {
-                    terminal::note(&format!(
-                        "cannot read the cluster's snapshots of remote content, fetching it \
+        let snapshots: Arc<dyn seaworthy_fetch::Snapshots> = match ClusterSnapshots::load(&client, NAMESPACE).await {
+            Ok(found) => Arc::new(found),
+            Err(error) => {
+                terminal::note(&format!(
+                    "cannot read the cluster's snapshots of remote content, fetching it \
                                           instead: {error}"
-                    ));
-                    remote::snapshots(&options.remote)?
-                }
-            };
-        (world, snapshots, Admission::of_changes_to(&client).await)
+                ));
+                remote::snapshots(&options.remote)?
+            }
+        };
+        (state, snapshots, admission.for_changes_to(&client).await)
     };
     let mut after = before.clone();
     let (mut objections, mut ignored) = (Vec::new(), BTreeMap::<String, usize>::new());
@@ -151,10 +155,10 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
     // Without a cluster, the pools' present targets are among the manifests.
     let before = if options.server_less { after.clone() } else { before };
     let remote = Remote { policy, snapshots, is_offline: options.remote.offline };
-    let inputs = preview_inputs(remote, templates, now, !options.server_less);
+    let inputs = preview_inputs(remote, parts, now, !options.server_less);
     let overruled: Vec<PreviewProblem> = match options.delete {
         true => Vec::new(),
-        false => given.iter().filter_map(|given| PreviewProblem::reverted_target(&before, &given.json)).collect(),
+        false => given.iter().filter_map(|given| reverted_target(&before, &given.json)).collect(),
     };
     let mut preview = preview_changes(&before, after, &inputs).await;
     preview.problems.extend(overruled);
@@ -162,9 +166,20 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
     Ok(PlanReport::new(preview, objections, given, !options.server_less))
 }
 
+/// The preview parts of all operators of this build.
+pub fn preview_parts(templates: Templates) -> Vec<Box<dyn PreviewPart>> {
+    let machineconfig = MachineConfigOptions { templates: Arc::new(templates), ..MachineConfigOptions::default() };
+    operators::preview_parts(OperatorOptions { machineconfig })
+}
+
 /// Inputs of the preview with the controllers of this build, for a cluster or for manifests alone.
-pub fn preview_inputs(remote: Remote, templates: Templates, now: Timestamp, is_cluster: bool) -> PreviewInputs {
-    PreviewInputs { remote, templates, build: build(), now, is_cluster }
+pub fn preview_inputs(
+    remote: Remote,
+    parts: Vec<Box<dyn PreviewPart>>,
+    now: Timestamp,
+    is_cluster: bool,
+) -> PreviewInputs {
+    PreviewInputs { parts, remote, build: build(), now, is_cluster }
 }
 
 fn kind_in(json: &Value) -> &str {
@@ -213,7 +228,8 @@ impl PlanReport<'_> {
 
     fn is_given(&self, problem: &PreviewProblem) -> bool {
         let object = problem.object.as_ref();
-        object.is_some_and(|(kind, name)| self.locations.contains_key(&((*kind).to_owned(), name.clone())))
+        object
+            .is_some_and(|object| self.locations.contains_key(&(object.resource.kind.to_string(), object.name.clone())))
     }
 
     /// The file location of a field with a colon behind it; empty if it is in no file.
@@ -238,9 +254,9 @@ impl PlanReport<'_> {
             all.push(Message { severity: Severity::Error, code: code(objection), place, text: objection.to_string() });
         }
         for problem in &self.preview.problems {
-            let object = problem.object.as_ref();
             let place =
-                object.map(|(kind, name)| self.place(kind, name, &problem.path, EntryPart::Value)).unwrap_or_default();
+                |object: &ObjectRef| self.place(&object.resource.kind, &object.name, &problem.path, EntryPart::Value);
+            let place = problem.object.as_ref().map(place).unwrap_or_default();
             let PreviewProblem { severity, code, message, .. } = problem;
             all.push(Message { severity: *severity, code, place, text: message.clone() });
         }
@@ -473,11 +489,9 @@ fn print_json(report: &PlanReport<'_>) -> Result<(), Failure> {
         placed(value, report.file(kind, name, &objection.path, part))
     };
     let problem = |problem: &PreviewProblem| {
-        let object = problem.object.as_ref();
-        placed(
-            outlook::problem_json(problem),
-            object.and_then(|(kind, name)| report.file(kind, name, &problem.path, EntryPart::Value)),
-        )
+        let file =
+            |object: &ObjectRef| report.file(&object.resource.kind, &object.name, &problem.path, EntryPart::Value);
+        placed(outlook::problem_json(problem), problem.object.as_ref().and_then(file))
     };
     let value = json!({
         "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),

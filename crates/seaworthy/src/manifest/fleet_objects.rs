@@ -10,6 +10,7 @@ use seaworthy_ignition::path::Path;
 use seaworthy_ignition::spelling;
 use seaworthy_manifest::ManifestText;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::objects::{self, Object};
 use crate::failure::Failure;
@@ -28,12 +29,15 @@ pub struct FleetObjects {
     errors: Vec<String>,
 }
 
+/// Adds an object; whether another one of the same name was there.
+type Insert = fn(&mut FleetObjects, &str, &Value) -> Result<bool, lossless::ReadError>;
+
 /// The kinds that are read, with their apiVersion.
-const KINDS: [(&str, &str); 4] = [
-    ("MachineConfigPool", API_VERSION),
-    ("Node", "v1"),
-    ("MachineConfigNode", API_VERSION),
-    ("ControllerConfig", API_VERSION),
+const KINDS: [(&str, &str, Insert); 4] = [
+    ("MachineConfigPool", API_VERSION, |fleet, name, json| insert(&mut fleet.pools, name, json)),
+    ("Node", "v1", |fleet, name, json| insert(&mut fleet.nodes, name, json)),
+    ("MachineConfigNode", API_VERSION, |fleet, name, json| insert(&mut fleet.progress, name, json)),
+    ("ControllerConfig", API_VERSION, |fleet, name, json| insert(&mut fleet.controller_configs, name, json)),
 ];
 
 impl FleetObjects {
@@ -55,8 +59,8 @@ impl FleetObjects {
 
     fn take(&mut self, found: &Object<'_, '_>) {
         let Object { node: object, kind, list_version, location } = *found;
-        let Some((kind, api_version)) = KINDS.into_iter().find(|(known, _)| *known == kind) else {
-            let known = KINDS.map(|(kind, _)| kind);
+        let Some((kind, api_version, insert)) = KINDS.into_iter().find(|(known, ..)| *known == kind) else {
+            let known = KINDS.map(|(kind, ..)| kind);
             if let Some(near) = spelling::nearest(kind, known).filter(|near| near.eq_ignore_ascii_case(kind)) {
                 let message = format!("unknown kind {kind:?}; did you mean {near:?}?");
                 self.errors.push(location.error_at_key("kind", &message));
@@ -78,14 +82,7 @@ impl FleetObjects {
             self.errors.push(location.error_at_key("metadata", &format!("a {kind} has no metadata.name; set it")));
             return;
         }
-        let json = object.to_json();
-        let known = match kind {
-            "MachineConfigPool" => insert(&mut self.pools, &name, &json),
-            "Node" => insert(&mut self.nodes, &name, &json),
-            "ControllerConfig" => insert(&mut self.controller_configs, &name, &json),
-            _ => insert(&mut self.progress, &name, &json),
-        };
-        match known {
+        match insert(self, &name, &object.to_json()) {
             Ok(false) => {}
             Ok(true) => terminal::note(&format!("{kind} {name} is defined twice; the last one is used")),
             Err(error) => {
@@ -97,11 +94,10 @@ impl FleetObjects {
     }
 }
 
-/// Adds an object; whether another one of the same name was there.
 fn insert<K: DeserializeOwned + PartialEq>(
     objects: &mut BTreeMap<String, K>,
     name: &str,
-    json: &serde_json::Value,
+    json: &Value,
 ) -> Result<bool, lossless::ReadError> {
     let object: K = lossless::read(json)?;
     Ok(match objects.get(name) {

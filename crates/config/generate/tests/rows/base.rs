@@ -10,7 +10,8 @@ use rstest::rstest;
 use seaworthy_api::machineconfiguration::{ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::label;
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
-use seaworthy_change::memory::{Table, perform};
+use seaworthy_change::Tables;
+use seaworthy_change::memory::perform;
 use seaworthy_change::{Action, Change};
 use seaworthy_generate::base::{self, Decision, Templates, built_in_pools, is_complete};
 use seaworthy_generate::container_runtime;
@@ -80,13 +81,15 @@ impl World {
 
     fn sync(&mut self) -> Decision {
         let decision = self.decide(1);
-        let mut machine_configs: Vec<_> = self.machine_configs.values().cloned().collect();
-        let mut controller_configs = vec![Arc::new(self.controller_config.clone())];
-        let tables: &mut [&mut dyn Table] = &mut [&mut machine_configs, &mut self.pools, &mut controller_configs];
-        perform(&decision, tables, "2026-01-01T00:00:00Z").unwrap();
-        self.controller_config = Arc::unwrap_or_clone(controller_configs.remove(0));
-        self.machine_configs =
-            machine_configs.into_iter().map(|found| (found.metadata.name.clone().unwrap(), found)).collect();
+        let mut tables = Tables::default()
+            .with_objects(self.machine_configs.values().cloned().collect())
+            .with_objects(self.pools.clone())
+            .with_objects(vec![Arc::new(self.controller_config.clone())]);
+        perform(&decision, &mut tables, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        self.controller_config = ControllerConfig::clone(&tables.of()[0]);
+        self.pools = tables.of().to_vec();
+        let machine_configs = tables.of::<MachineConfig>().iter().cloned();
+        self.machine_configs = machine_configs.map(|found| (found.metadata.name.clone().unwrap(), found)).collect();
         let again = self.decide(99);
         assert!(again.is_empty(), "a decision that was performed leaves nothing to do: {again:?}");
         decision

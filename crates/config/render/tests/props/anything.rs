@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use seaworthy_ignition::Node;
-use seaworthy_render::{Context, Controller, ControllerConfig, OsImageStreams, Pool, keys};
+use seaworthy_render::{Context, ControllerConfig, OsImageStreams, Pool, keys};
 use serde_json::{Map, Value, json};
 
 use crate::props::manifests::{Manifests, machine_configs, server};
@@ -125,7 +125,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 fn do_everything(manifests: &[Value], pool: &Value, controller_config: &Value, streams: &Value) {
     let read = Pool::read(&Node::from_json(pool));
     let context = Context {
-        controller: Controller { build: "b".to_owned(), version: "v".to_owned(), refuses_skew: false },
+        build: "b".to_owned(),
         controller_config: ControllerConfig::read(&Node::from_json(controller_config)).unwrap_or_default(),
         streams: OsImageStreams::read(&Node::from_json(streams)).ok(),
         ..Context::default()
@@ -225,7 +225,7 @@ proptest! {
             },
         });
         let controller_config = json!({
-            "metadata": {"annotations": {keys::RELEASE_VERSION: "1", keys::GENERATED_BY_VERSION: "v"}},
+            "metadata": {"annotations": {keys::RELEASE_VERSION: "1", "machineconfiguration.openshift.io/generated-by-version": "v"}},
             "spec": {"baseOSContainerImage": "a", "baseOSExtensionsContainerImage": "b"},
         });
         let streams = json!({"status": {"defaultStream": "s", "availableStreams": [{"name": "s", "osImage": "o"}]}});

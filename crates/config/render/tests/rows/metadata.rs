@@ -1,7 +1,7 @@
 //! The rendered object: its name, annotations, owner and size.
 
 use seaworthy_ignition::{Node, Severity};
-use seaworthy_render::{Context, Controller, ControllerConfig, keys, object};
+use seaworthy_render::{Context, ControllerConfig, keys, object};
 use serde_json::json;
 
 use crate::support::*;
@@ -11,12 +11,12 @@ fn the_object_has_a_name_annotations_an_owner_a_spec_and_nothing_else() {
     let controller_config = json!({
         "metadata": {
             "name": "machine-config-controller",
-            "annotations": {keys::RELEASE_VERSION: "4.22.1", keys::GENERATED_BY_VERSION: "v"},
+            "annotations": {keys::RELEASE_VERSION: "4.22.1"},
         },
         "spec": {"baseOSContainerImage": BASE, "baseOSExtensionsContainerImage": "ext@sha256:cc", "osImageURL": "old"},
     });
     let context = Context {
-        controller: Controller { build: "hash".to_owned(), version: "v".to_owned(), refuses_skew: true },
+        build: "hash".to_owned(),
         controller_config: ControllerConfig::read(&Node::from_json(&controller_config)).unwrap(),
         ..Context::default()
     };
@@ -74,7 +74,7 @@ fn the_name_does_not_depend_on_metadata() {
     let mut other = ign("zz", files(json!([file("/a", "data:,x")])));
     other["metadata"]["annotations"] = json!({"note": "x"});
     let mut context = context();
-    context.controller.build = "other".to_owned();
+    context.build = "other".to_owned();
     context.controller_config.release_version = "5".to_owned();
     let mut pool = worker();
     pool.uid = "another".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use seaworthy_ignition::Node;
 use seaworthy_render::controller_config::OsImages;
-use seaworthy_render::{Context, Controller, OsImageStreams, Pool};
+use seaworthy_render::{Context, OsImageStreams, Pool};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -84,24 +84,6 @@ fn row_120_a_stream_that_does_not_exist_is_refused() {
     assert_eq!(finding.code, "unknown-stream");
     assert_eq!(places(finding), ["worker spec.osImageStream.name"]);
     assert!(finding.message.contains("\"rhel-8\"") && finding.message.contains("centos-10, rhel-10, rhel-9"));
-}
-
-#[test]
-fn row_120_streams_of_another_build_are_refused_where_skew_is() {
-    let object = json!({
-        "metadata": {"name": "cluster", "annotations": {seaworthy_render::keys::RELEASE_VERSION: "other"}},
-        "status": {"defaultStream": "s", "availableStreams": [{"name": "s", "osImage": "os"}]},
-    });
-    let mut context = Context { streams: Some(OsImageStreams::read(&Node::from_json(&object)).unwrap()), ..context() };
-    let input = [mc("00", json!({}))];
-    assert_eq!(rendered_in(&worker(), &input, &context).spec["osImageURL"], "os");
-    context.controller = Controller { build: "b".to_owned(), version: "v".to_owned(), refuses_skew: true };
-    context.controller_config.generated_by_version = Some("v".to_owned());
-    let findings = refused_in(&worker(), &input, &context);
-    assert_eq!((one(&findings).code, findings[0].places[0].kind), ("version-skew", "OSImageStream"));
-    assert_eq!(findings[0].places[0].name, "cluster");
-    context.controller.build = "other".to_owned();
-    assert_eq!(rendered_in(&worker(), &input, &context).spec["osImageURL"], "os");
 }
 
 fn crio(name: &str, dropin: &str, toml: &str) -> Value {

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::meta::is_owner;
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
@@ -79,7 +80,7 @@ pub fn is_of_pool(object: &MachineConfig, pool: &MachineConfigPool) -> bool {
     let Some(made_for) = object.metadata.name.as_deref().and_then(pool_in) else { return false };
     let owners = object.metadata.owner_references.iter().flatten();
     let mut owners =
-        owners.filter(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str()).peekable();
+        owners.filter(|owner| is_owner::<MachineConfigPool>(owner)).map(|owner| owner.name.as_str()).peekable();
     let is_its = |name: &str| Some(name) == pool.metadata.name.as_deref();
     if owners.peek().is_none() { is_its(made_for) } else { owners.any(is_its) }
 }
@@ -91,8 +92,10 @@ pub fn pool_in(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use seaworthy_api::machineconfiguration::API_VERSION;
     use serde_json::json;
+
+    use super::*;
 
     fn pool(pin: Option<&str>) -> MachineConfigPool {
         let mut pool = MachineConfigPool::default();
@@ -104,7 +107,7 @@ mod tests {
     }
 
     fn rendered(name: &str, pool: &str) -> MachineConfig {
-        let owner = json!({"apiVersion": "v1", "kind": "MachineConfigPool", "name": pool, "uid": "1"});
+        let owner = json!({"apiVersion": API_VERSION, "kind": "MachineConfigPool", "name": pool, "uid": "1"});
         serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {}})).unwrap()
     }
 

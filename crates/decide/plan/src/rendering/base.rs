@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
-use seaworthy_api::meta::Selection;
+use seaworthy_api::meta::{Selection, is_owner};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason, annotation, label};
 use seaworthy_api::vocabulary::seaworthy::annotation::BASE;
 use seaworthy_generate::base::{ROLES, names};
@@ -63,7 +63,7 @@ fn has_base(pool: &MachineConfigPool, rendered: Option<&MachineConfig>) -> bool 
 
 /// Whether a MachineConfig was generated from the ControllerConfig.
 pub fn is_owned_by_controller_config(object: &MachineConfig) -> bool {
-    object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "ControllerConfig")
+    object.metadata.owner_references.iter().flatten().any(is_owner::<ControllerConfig>)
 }
 
 /// The ControllerConfig whose base is among the inputs; empty where none is.
@@ -78,6 +78,7 @@ pub fn base_in(inputs: &[Arc<MachineConfig>]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_api::machineconfiguration::API_VERSION;
     use serde_json::{Value, json};
 
     use super::*;
@@ -132,7 +133,8 @@ mod tests {
 
     #[test]
     fn base_that_is_about_to_be_collected_is_as_good_as_gone() {
-        let owner = json!({"apiVersion": "v1", "kind": "ControllerConfig", "name": CONTROLLER_CONFIG, "uid": "1"});
+        let owner =
+            json!({"apiVersion": API_VERSION, "kind": "ControllerConfig", "name": CONTROLLER_CONFIG, "uid": "1"});
         let base = |metadata: &Value| BASE_OF_WORKER.map(|name| machine_config(name, metadata.clone()));
         let pool = pool("worker", &BASE_OF_WORKER);
         assert!(reason(&pool, None, &base(&json!({"ownerReferences": [owner]}))).is_some());

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus,
 };
-use seaworthy_api::meta::{LabelSelector, Selection};
+use seaworthy_api::meta::{LabelSelector, Selection, is_owner};
 use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
 use seaworthy_generate::base::{failure as base_failure, is_complete};
 
@@ -167,10 +167,14 @@ pub fn missing_input(
             ));
         }
     }
+    // Differs: the upstream refuses such inputs with an error of the pool; here the pool waits, because they are about to be
+    // generated again, and the message names the one that is awaited.
     let is_stale = |input: &&Arc<MachineConfig>| {
         let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
         let is_made_here = input.metadata.owner_references.iter().flatten().any(|owner| {
-            ["ControllerConfig", "KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str())
+            is_owner::<ControllerConfig>(owner)
+                || is_owner::<KubeletConfig>(owner)
+                || is_owner::<ContainerRuntimeConfig>(owner)
         });
         is_made_here && !made_by.is_empty() && made_by != build
     };

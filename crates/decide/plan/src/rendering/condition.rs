@@ -40,7 +40,6 @@ fn reason_of(code: &str) -> RenderReason {
     match code {
         "no-machine-configs" | "empty-selector" => RenderReason::NoMachineConfigs,
         "too-large" => RenderReason::TooLarge,
-        "version-skew" => RenderReason::VersionSkew,
         code => {
             let mut named = RenderReason::ALL.iter().copied().filter(|reason| reason.as_str() == code);
             named.next().unwrap_or(RenderReason::InvalidMachineConfig)
@@ -52,7 +51,7 @@ fn reason_of(code: &str) -> RenderReason {
 fn gravity(reason: RenderReason) -> u8 {
     match reason {
         RenderReason::RemoteFetchFailed => 0,
-        RenderReason::VersionSkew | RenderReason::InputsNotReady => 1,
+        RenderReason::InputsNotReady => 1,
         RenderReason::NoMachineConfigs => 2,
         RenderReason::TooLarge => 3,
         RenderReason::RemoteVerificationFailed => 4,

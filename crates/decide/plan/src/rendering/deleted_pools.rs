@@ -14,6 +14,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::meta::is_owner;
 use seaworthy_api::vocabulary::seaworthy::{BUILT_IN, label};
 use seaworthy_change::{Change, Decision, ObjectRef, Purpose, Stage};
 use seaworthy_generate::base::ROLES;
@@ -78,7 +79,7 @@ pub fn release(
 pub fn adopt(pools: &[Arc<MachineConfigPool>], rendered: &[Arc<MachineConfig>]) -> Decision<'static, ()> {
     let is_orphan = |object: &&Arc<MachineConfig>| {
         let owners = owners(object);
-        is_rendered(object) && !owners.iter().any(|owner| owner.kind == "MachineConfigPool")
+        is_rendered(object) && !owners.iter().any(is_owner::<MachineConfigPool>)
     };
     let adopted = rendered.iter().filter(is_orphan).filter_map(|object| {
         let pool = pool_in(name_of(&object.metadata)).filter(|pool| ROLES.contains(pool))?;
@@ -159,7 +160,10 @@ fn secret(pool: &MachineConfigPool, namespace: &str) -> Secret {
 
 #[cfg(test)]
 mod tests {
-    use seaworthy_change::memory::{Table, perform};
+    use k8s_openapi::jiff::Timestamp;
+    use seaworthy_api::machineconfiguration::API_VERSION;
+    use seaworthy_change::Tables;
+    use seaworthy_change::memory::perform;
     use serde_json::Value;
 
     use super::*;
@@ -186,26 +190,28 @@ mod tests {
     }
 
     fn owned_by(uid: &str) -> Value {
-        json!([{"apiVersion": "v1", "kind": "MachineConfigPool", "name": "worker", "uid": uid}])
+        json!([{"apiVersion": API_VERSION, "kind": "MachineConfigPool", "name": "worker", "uid": uid}])
     }
 
-    fn run<R>(decision: &Decision<'_, R>, tables: &mut [&mut dyn Table]) {
-        perform(decision, tables, "2026-01-01T00:00:00Z").unwrap();
+    fn run<R>(decision: &Decision<'_, R>, tables: &mut Tables) {
+        perform(decision, tables, Timestamp::UNIX_EPOCH).unwrap();
     }
 
     #[test]
     fn deleted_pool_is_saved_before_it_is_released_and_keeps_what_was_rendered() {
-        let (mut pools, mut configs) = (vec![deleted_worker()], vec![rendered(owned_by("a"))]);
-        let mut secrets: Vec<Arc<Secret>> = Vec::new();
+        let (pools, configs) = (vec![deleted_worker()], vec![rendered(owned_by("a"))]);
+        let mut tables = Tables::default().with::<Secret>();
+        tables = tables.with_objects(pools.clone()).with_objects(configs.clone());
         let saved = save(&pools, &Saved::new(), true, "here");
         assert!(saved.changes().all(|change| change.object.to_string() == "Secret here/deleted-pool-worker"));
-        run(&saved, &mut [&mut secrets]);
-        let was = read(&secrets[0]).unwrap();
+        run(&saved, &mut tables);
+        let was = read(&tables.of::<Secret>()[0]).unwrap();
         assert_eq!((was.metadata.uid.as_deref(), &was.metadata.resource_version), (Some("a"), &None));
         assert_eq!((was.spec.paused, saved.report.get("worker")), (Some(true), Some(&was)));
         assert!(save(&pools, &saved.report, true, "here").is_empty(), "it is saved already");
         let decision = release(&pools, &configs, true);
-        run(&decision, &mut [&mut pools, &mut configs]);
+        run(&decision, &mut tables);
+        let (pools, configs) = (tables.of::<MachineConfigPool>(), tables.of::<MachineConfig>());
         assert_eq!(configs[0].metadata.owner_references.as_deref(), Some(&[][..]));
         assert_eq!(pools[0].metadata.finalizers.as_deref(), Some(&[][..]));
         let purposes: Vec<String> = decision.changes().map(|change| change.object.to_string()).collect();
@@ -214,11 +220,13 @@ mod tests {
 
     #[test]
     fn pool_that_exists_again_adopts_what_was_rendered_and_is_forgotten() {
-        let mut configs = vec![rendered(json!([]))];
-        let mut pools = vec![pool("worker", json!({"uid": "b"}))];
-        run(&adopt(&pools, &configs), &mut [&mut configs, &mut pools]);
+        let configs = vec![rendered(json!([]))];
+        let pools = vec![pool("worker", json!({"uid": "b"}))];
+        let mut tables = Tables::default().with_objects(configs.clone()).with_objects(pools.clone());
+        run(&adopt(&pools, &configs), &mut tables);
+        let configs = tables.of::<MachineConfig>();
         assert_eq!(configs[0].metadata.owner_references.as_ref().unwrap()[0].uid, "b");
-        assert!(adopt(&pools, &configs).is_empty());
+        assert!(adopt(&pools, configs).is_empty());
         let saved = Saved::from([("worker".to_owned(), worth_saving(&deleted_worker()))]);
         let decision = forget(&pools, &saved, "here");
         assert!(decision.report.is_empty() && decision.changes().count() == 1);

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::meta::is_owner;
 use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, NOT_YET_SET, RENDERED_PREFIX};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
@@ -181,5 +182,5 @@ fn users(inputs: &Inputs<'_>, name: &str) -> String {
 /// The pool that a rendered MachineConfig was made for.
 fn owner(object: &MachineConfig) -> Option<&str> {
     let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str())
+    owners.iter().find(|owner| is_owner::<MachineConfigPool>(owner)).map(|owner| owner.name.as_str())
 }

@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use k8s_openapi::Resource as _;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::machine_config_node::{
@@ -199,8 +201,8 @@ impl<'a> Order<'a> {
 /// A Node without a uid cannot be an owner: manifests are not in a cluster.
 fn owners(node: &NodeView<'_>) -> Option<Vec<OwnerReference>> {
     let owner = || OwnerReference {
-        api_version: "v1".to_owned(),
-        kind: "Node".to_owned(),
+        api_version: Node::API_VERSION.to_owned(),
+        kind: Node::KIND.to_owned(),
         name: node.name.to_owned(),
         uid: node.uid.to_owned(),
         ..OwnerReference::default()
@@ -214,8 +216,8 @@ fn is_owner(owner: &OwnerReference, node: &NodeView<'_>) -> bool {
     !node.uid.is_empty()
         && uid == node.uid
         && name == node.name
-        && kind == "Node"
-        && api_version == "v1"
+        && *kind == Node::KIND
+        && *api_version == Node::API_VERSION
         && block_owner_deletion.is_none()
         && controller.is_none()
 }

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use seaworthy_apiserver::Pki;
 use seaworthy_fleet::StubSource;
 use seaworthy_listen::tls;
-use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_runtime::NAMESPACE;
 use seaworthy_serve::access::{Credentials, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::CertificateFiles;
 use seaworthy_serve::cluster_source::{ClusterOptions, ClusterSource};

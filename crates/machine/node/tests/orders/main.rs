@@ -20,8 +20,8 @@ use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::operator;
-use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals, paths};
+use seaworthy_runtime::NAMESPACE;
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 

@@ -15,9 +15,9 @@ use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::operator;
-use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::order::NextAttempt;
 use seaworthy_node::{AgentOptions, Daemon, DaemonIntervals, paths};
+use seaworthy_runtime::NAMESPACE;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
 

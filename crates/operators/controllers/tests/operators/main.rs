@@ -8,15 +8,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, CustomResourceExt as _, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_change::preview::PreviewPart;
 use seaworthy_controllers::process::{self, ProcessOptions};
 use seaworthy_controllers::{OperatorOptions, operators};
-use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_runtime::{Metrics, Operator};
+use seaworthy_fetch::{MemorySnapshots, Policy};
+use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::pending::pending;
+use seaworthy_machineconfig::preview::{Admission, ApplyOutcome, PreviewInputs, preview_changes};
+use seaworthy_machineconfig::render::render_pool::Remote;
+use seaworthy_runtime::{Metrics, NAMESPACE, Operator, build};
 use seaworthy_testkit::{Cluster, controller_config, file};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -177,4 +183,41 @@ async fn operator_without_definitions_is_off_and_starts_when_they_are_installed(
     running.create::<ControllerConfig>(controller_config()).await;
     running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
     assert!(!running.is_available("toy"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn preview_of_an_operator_shows_what_its_controllers_make_of_a_manifest() {
+    let cluster = Cluster::start().await;
+    let running = Running::start(&cluster, true).await;
+    running.create::<ControllerConfig>(controller_config()).await;
+    running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
+
+    let parts: Vec<Box<dyn PreviewPart>> =
+        operators::preview_parts(OperatorOptions::default()).into_iter().chain(Toy.preview()).collect();
+    let before = ClusterState::read(&running.client, &parts, true).await.unwrap();
+    let mut after = before.clone();
+    let manifest = Buoy::new("b", BuoySpec { colour: "red".to_owned() });
+    let admission = Admission::of_definitions(operators::definitions().into_iter().chain([Buoy::crd()]));
+    let now = Timestamp::now();
+    let json = serde_json::to_value(&manifest).unwrap();
+    assert_eq!(after.apply(&json, &admission, now).unwrap().outcome, ApplyOutcome::New);
+    let wrong =
+        serde_json::json!({"apiVersion": "toy.example.com/v1", "kind": "Buoy", "metadata": {"name": "c"}, "spec": {}});
+    assert_eq!(after.apply(&wrong, &admission, now).unwrap_err()[0].path, "spec.colour");
+    let pending_in = |state: &ClusterState, pool: &str| pending(state, state.pool(pool).unwrap(), &parts, &build());
+    assert_eq!(pending_in(&after, "worker").as_deref(), Some("Buoy b is not a MachineConfig yet"));
+    assert_eq!(pending_in(&after, "master"), None);
+
+    let remote =
+        Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
+    let state = after.clone();
+    let inputs = PreviewInputs { parts, remote, build: build(), now, is_cluster: true };
+    let preview = preview_changes(&before, state, &inputs).await;
+    assert_eq!(preview.problems, []);
+    let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let expected = worker.after.as_ref().unwrap().metadata.name.clone();
+    assert_ne!(worker.before.as_ref().unwrap().metadata.name, expected);
+
+    running.create::<Buoy>(manifest).await;
+    running.is::<MachineConfigPool>("worker", |pool| target(pool) == expected).await;
 }

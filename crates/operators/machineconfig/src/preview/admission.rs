@@ -9,9 +9,13 @@ use std::sync::OnceLock;
 
 use crate::protection::policy::{NAME, deletion_refusal};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
+use seaworthy_api::meta::is_object;
 use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
 use seaworthy_api::{machineconfiguration, operator};
+use seaworthy_generate::edit;
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults};
@@ -63,7 +67,7 @@ impl fmt::Display for AdmissionIssue {
     }
 }
 
-/// Validates objects against the definitions of the operator's kinds.
+/// Validates objects against the definitions of their kinds.
 pub struct Admission {
     /// By group and kind, for each version.
     kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>>,
@@ -87,22 +91,30 @@ impl VersionSchema {
 }
 
 impl Admission {
-    /// For changes of a cluster.
+    /// For changes of a cluster, with the definitions of this operator alone.
     pub fn of_changes() -> Admission {
         Admission { protects: true, ..Admission::of_state() }
     }
 
     /// For changes of this cluster, which may have the protection policy or not. It is assumed to if that cannot be read.
-    pub async fn of_changes_to(client: &Client) -> Admission {
+    #[must_use]
+    pub async fn for_changes_to(self, client: &Client) -> Admission {
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
         let has_policy = bindings.get_opt(NAME).await.map_or(true, |found| found.is_some());
-        Admission { has_policy, ..Admission::of_changes() }
+        Admission { has_policy, protects: true, ..self }
     }
 
-    /// For the state of a cluster, which may contain objects of the controllers such as rendered MachineConfigs.
+    /// For the state of a cluster, with the definitions of this operator alone.
     pub fn of_state() -> Admission {
+        let own = machineconfiguration::definitions().into_iter().chain(operator::definitions());
+        Admission::of_definitions(own)
+    }
+
+    /// For the state of a cluster with these definitions. It may contain objects of the controllers, such as rendered
+    /// MachineConfigs.
+    pub fn of_definitions(definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Admission {
         let mut kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>> = BTreeMap::new();
-        for definition in machineconfiguration::definitions().into_iter().chain(operator::definitions()) {
+        for definition in definitions {
             let (spec, group) = (&definition.spec, definition.spec.group.clone());
             let versions = kinds.entry((group, spec.names.kind.clone())).or_default();
             for version in &spec.versions {
@@ -140,7 +152,7 @@ impl Admission {
             let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
             return vec![issue("apiVersion", message, Effect::Refused)];
         };
-        if let Some(message) = self.protection(object, old, &name).filter(|_| kind == "MachineConfig") {
+        if let Some(message) = self.protection(object, old, &name).filter(|_| is_object::<MachineConfig>(object)) {
             let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
             return vec![issue("", message, effect)];
         }
@@ -166,7 +178,7 @@ impl Admission {
         let validator = CustomResource { schema, scale: None };
         let verdict = validator.mistakes(object, old.as_ref(), metadata_mistakes(object));
         // Without a cluster, a ControllerConfig mostly has only the fields that rendering reads.
-        let is_partial = !self.protects && kind == "ControllerConfig";
+        let is_partial = !self.protects && is_object::<ControllerConfig>(object);
         let counts = |cause: &&Cause| !(is_partial && cause.reason == Reason::Required);
         // A cause without a field only reports that there may be more.
         let mistakes = verdict.mistakes.iter().filter(|cause| cause.field != "<nil>").filter(counts);
@@ -186,15 +198,17 @@ impl Admission {
     }
 
     /// The API's objection to a deletion.
-    pub fn validate_deletion(&self, kind: &str, old: &Value) -> Option<AdmissionIssue> {
+    pub fn validate_deletion(&self, old: &Value) -> Option<AdmissionIssue> {
         let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let labels = old.pointer("/metadata/labels").unwrap_or(&Value::Null);
-        let message = match kind {
-            "MachineConfig" => self.protection(&Value::Null, Some(old), name),
+        let message = if is_object::<MachineConfig>(old) {
+            self.protection(&Value::Null, Some(old), name)?
+        } else if is_object::<ControllerConfig>(old) && !self.has_policy {
             // Without the policy it is deleted for good, and the base with it.
-            "ControllerConfig" if !self.has_policy => None,
-            _ => deletion_refusal(kind, name, labels).filter(|_| self.protects),
-        }?;
+            return None;
+        } else {
+            deletion_refusal(old).filter(|_| self.protects)?
+        };
+        let kind = old.get("kind").and_then(Value::as_str).unwrap_or_default();
         let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
         Some(AdmissionIssue { object: format!("{kind} {name}"), path: String::new(), message, effect })
     }
@@ -211,19 +225,8 @@ impl Admission {
         if !self.protects || !is_kept || old.is_some_and(|old| keeps_content(old, object)) {
             return None;
         }
-        let owner = subject["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
-        let instead = match owner {
-            _ if is_rendered => {
-                "it is rendered from the MachineConfigs of its pool; create or change one of those".to_owned()
-            }
-            "KubeletConfig" | "ContainerRuntimeConfig" => {
-                let by = subject["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
-                format!("it is made from {owner} {by}; change that")
-            }
-            _ => "it is part of the platform; create a MachineConfig of your own, with the label \
-                  machineconfiguration.openshift.io/role and a name that sorts after it"
-                .to_owned(),
-        };
+        let metadata = serde_json::from_value(subject["metadata"].clone()).unwrap_or_default();
+        let instead = edit::instead(&metadata);
         Some(format!("it is managed by Seaworthy: {instead}"))
     }
 }
@@ -367,18 +370,17 @@ mod tests {
         };
         let built_in = json!({"machineconfiguration.openshift.io/mco-built-in": ""});
         let bare = Admission { has_policy: false, ..Admission::of_changes() };
-        let effect = |admission: &Admission, kind: &str, object: &Value| {
-            admission.validate_deletion(kind, object).map(|issue| issue.effect)
-        };
+        let effect =
+            |admission: &Admission, object: &Value| admission.validate_deletion(object).map(|issue| issue.effect);
         let config = named("ControllerConfig", "machine-config-controller", json!({}));
-        assert_eq!(effect(&Admission::of_changes(), "ControllerConfig", &config), Some(Effect::Refused));
-        assert_eq!(effect(&bare, "ControllerConfig", &config), None, "it is deleted");
+        assert_eq!(effect(&Admission::of_changes(), &config), Some(Effect::Refused));
+        assert_eq!(effect(&bare, &config), None, "it is deleted");
         for name in ["master", "worker"] {
             let pool = named("MachineConfigPool", name, built_in.clone());
-            assert_eq!(effect(&Admission::of_changes(), "MachineConfigPool", &pool), Some(Effect::Refused));
-            assert_eq!(effect(&bare, "MachineConfigPool", &pool), Some(Effect::Reverted));
-            assert_eq!(effect(&Admission::of_state(), "MachineConfigPool", &pool), None);
-            let message = Admission::of_changes().validate_deletion("MachineConfigPool", &pool).unwrap().to_string();
+            assert_eq!(effect(&Admission::of_changes(), &pool), Some(Effect::Refused));
+            assert_eq!(effect(&bare, &pool), Some(Effect::Reverted));
+            assert_eq!(effect(&Admission::of_state(), &pool), None);
+            let message = Admission::of_changes().validate_deletion(&pool).unwrap().to_string();
             let way_out = format!("seaworthy rollout pause {name}. To change it, edit it; the API refuses it");
             assert!(
                 message.starts_with(&format!("MachineConfigPool {name}: it is built in"))
@@ -387,7 +389,7 @@ mod tests {
             );
         }
         for pool in [named("MachineConfigPool", "infra", built_in), named("MachineConfigPool", "worker", json!({}))] {
-            assert_eq!(effect(&Admission::of_changes(), "MachineConfigPool", &pool), None, "{pool}");
+            assert_eq!(effect(&Admission::of_changes(), &pool), None, "{pool}");
         }
     }
 

@@ -1,17 +1,15 @@
 //! Apply: applies and deletes manifests in a cluster state, in memory.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use kube::Resource;
+use k8s_openapi::api::core::v1::Pod;
+use seaworthy_api::meta::is_object;
+use seaworthy_change::{ObjectRef, ResourceType, Table, to_second};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::admission::{Admission, AdmissionIssue, Effect};
 use super::manifest::{LAST_APPLIED, Manifest};
 use crate::cluster_state::ClusterState;
-use crate::rollout::to_second;
 
 /// The outcome of applying or deleting a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +20,7 @@ pub enum ApplyOutcome {
     /// Nothing changes.
     Same,
     Deleted,
-    /// The controllers do not read objects of its kind.
+    /// No operator reads objects of its kind.
     Ignored,
 }
 
@@ -63,29 +61,18 @@ impl ClusterState {
         admission: &Admission,
         operation: Operation,
     ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
-        let by = (admission, operation);
         let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-        match (group, text("kind")) {
-            ("machineconfiguration.openshift.io", "MachineConfigPool") => change_in(&mut self.pools, manifest, by),
-            ("machineconfiguration.openshift.io", "MachineConfig") => {
-                change_in(&mut self.machine_configs, manifest, by)
-            }
-            ("machineconfiguration.openshift.io", "KubeletConfig") => {
-                change_in(&mut self.kubelet_configs, manifest, by)
-            }
-            ("machineconfiguration.openshift.io", "ContainerRuntimeConfig") => {
-                change_in(&mut self.container_runtime_configs, manifest, by)
-            }
-            ("machineconfiguration.openshift.io", "ControllerConfig") => {
-                change_in(&mut self.controller_configs, manifest, by)
-            }
-            ("machineconfiguration.openshift.io", "MachineConfigNode") => change_in(&mut self.progress, manifest, by),
-            ("operator.openshift.io", "MachineConfiguration") => change_in(&mut self.policies, manifest, by),
-            ("", "Node") => change_in(&mut self.nodes, manifest, by),
-            ("", "Pod") => change_in(self.pods.get_or_insert_default(), manifest, by),
-            ("policy", "PodDisruptionBudget") => change_in(&mut self.budgets, manifest, by),
-            _ => Ok(ApplyResult { outcome: ApplyOutcome::Ignored, dropped: Vec::new() }),
+        if is_object::<Pod>(manifest) {
+            // Pods are not read for every command. Where they are given, the drains that they block are shown.
+            self.objects_mut().of_mut::<Pod>();
+        }
+        let Some(table) = self.objects_mut().of_kind_mut(group, text("kind")) else {
+            return Ok(ApplyResult { outcome: ApplyOutcome::Ignored, dropped: Vec::new() });
+        };
+        match operation {
+            Operation::Apply(now) => merge(table, manifest, admission, now),
+            Operation::Delete => remove(table, manifest, admission),
         }
     }
 }
@@ -96,65 +83,42 @@ enum Operation {
     Delete,
 }
 
-/// Performs the operation on the objects of one kind.
-fn change_in<K>(
-    objects: &mut Vec<Arc<K>>,
-    manifest: &Value,
-    (admission, operation): (&Admission, Operation),
-) -> Result<ApplyResult, Vec<AdmissionIssue>>
-where
-    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned,
-{
-    match operation {
-        Operation::Apply(now) => merge(objects, manifest, (admission, now)),
-        Operation::Delete => remove(objects, manifest, admission),
+/// The object that a manifest names. Like kubectl, it takes the namespace `default` where the manifest names none.
+fn object_of(manifest: &Value, resource: &ResourceType) -> ObjectRef {
+    let text = |key: &str| manifest.pointer(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let namespace = text("/metadata/namespace").unwrap_or("default").to_owned();
+    ObjectRef {
+        namespace: Some(namespace).filter(|_| resource.is_namespaced),
+        name: text("/metadata/name").unwrap_or_default().to_owned(),
+        resource: resource.clone(),
+        ..ObjectRef::default()
     }
 }
 
 /// Removes the object that a manifest names.
-fn remove<K>(
-    objects: &mut Vec<Arc<K>>,
-    manifest: &Value,
-    admission: &Admission,
-) -> Result<ApplyResult, Vec<AdmissionIssue>>
-where
-    K: Resource<DynamicType = ()> + Serialize,
-{
-    let Some(at) = position(objects, manifest) else {
-        let name = manifest.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let object = format!("{} {name}", K::kind(&()));
+fn remove(table: &mut dyn Table, manifest: &Value, admission: &Admission) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+    let object = object_of(manifest, &table.resource());
+    let Some(old) = table.get(&object) else {
         let message = "not found, so there is nothing to delete".to_owned();
+        let object = format!("{} {}", object.resource, object.name);
         return Err(vec![AdmissionIssue { object, path: String::new(), message, effect: Effect::Refused }]);
     };
-    let old = serde_json::to_value(&*objects[at]).unwrap_or_default();
-    if let Some(issue) = admission.validate_deletion(&K::kind(&()), &old) {
+    if let Some(issue) = admission.validate_deletion(&old) {
         return Err(vec![issue]);
     }
-    objects.remove(at);
+    table.remove(&object);
     Ok(ApplyResult { outcome: ApplyOutcome::Deleted, dropped: Vec::new() })
 }
 
-/// The index of the object that a manifest names.
-fn position<K: Resource>(objects: &[Arc<K>], manifest: &Value) -> Option<usize> {
-    let name = manifest.pointer("/metadata/name").and_then(Value::as_str);
-    let namespace = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
-    objects.iter().position(|object| {
-        object.meta().name.as_deref() == name
-            && (namespace.is_none() || object.meta().namespace.as_deref() == namespace)
-    })
-}
-
 /// Merges a manifest into the object that it names, or adds it.
-fn merge<K>(
-    objects: &mut Vec<Arc<K>>,
+fn merge(
+    table: &mut dyn Table,
     manifest: &Value,
-    (admission, now): (&Admission, Timestamp),
-) -> Result<ApplyResult, Vec<AdmissionIssue>>
-where
-    K: Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
-{
-    let name = manifest.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let kind = K::kind(&());
+    admission: &Admission,
+    now: Timestamp,
+) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+    let object = object_of(manifest, &table.resource());
+    let (name, kind) = (object.name.as_str(), &object.resource.kind);
     let refusal = |path: &str, message: String| {
         let object = format!("{kind} {}", if name.is_empty() { "without a name" } else { name });
         vec![AdmissionIssue { object, path: path.to_owned(), message, effect: Effect::Refused }]
@@ -162,8 +126,7 @@ where
     if name.is_empty() {
         return Err(refusal("metadata.name", "Required value; add a name".to_owned()));
     }
-    let old = position(objects, manifest);
-    let before = old.map(|at| serde_json::to_value(&*objects[at]).unwrap_or_default());
+    let before = table.get(&object);
     let applied = Manifest { json: manifest, schema: admission.schema(manifest), now };
     let mut new = match &before {
         Some(before) => {
@@ -181,6 +144,9 @@ where
                     metadata[key] = value;
                 }
             };
+            if let Some(namespace) = &object.namespace {
+                fill("namespace", json!(namespace));
+            }
             fill("uid", json!(format!("planned-{}-{name}", kind.to_lowercase())));
             fill("generation", json!(1));
             fill("creationTimestamp", json!(to_second(now).to_string()));
@@ -195,19 +161,20 @@ where
     if !refused.is_empty() {
         return Err(refused);
     }
-    let read = serde_json::from_value::<K>(new).map_err(|error| refusal("", error.to_string()));
-    let mut object = read?;
-    let after = serde_json::to_value(&object).unwrap_or_default();
-    let Some((before, at)) = before.zip(old) else {
-        objects.push(Arc::new(object));
+    let generation = before.as_ref().and_then(|before| before.pointer("/metadata/generation")?.as_i64());
+    table.put(new).map_err(|error| refusal("", error.to_string()))?;
+    // As the kind's type reads it: without what that does not know.
+    let (Some(before), Some(mut after)) = (before, table.get(&object)) else {
         return Ok(ApplyResult { outcome: ApplyOutcome::New, dropped });
     };
+    let outcome = match without_ownership(after.clone()) == without_ownership(before.clone()) {
+        true => ApplyOutcome::Same,
+        false => ApplyOutcome::Changed,
+    };
     if after.get("spec") != before.get("spec") {
-        object.meta_mut().generation = Some(object.meta().generation.unwrap_or_default() + 1);
+        after["metadata"]["generation"] = json!(generation.unwrap_or_default() + 1);
+        table.put(after).map_err(|error| refusal("", error.to_string()))?;
     }
-    let outcome =
-        if without_ownership(after) == without_ownership(before) { ApplyOutcome::Same } else { ApplyOutcome::Changed };
-    objects[at] = Arc::new(object);
     Ok(ApplyResult { outcome, dropped })
 }
 
@@ -238,7 +205,7 @@ mod tests {
             let applied = cluster.apply(manifest, &Admission::of_state(), Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(applied, ApplyResult { outcome, dropped: Vec::new() });
         }
-        json!(cluster.pools[0].spec)
+        json!(cluster.pools()[0].spec)
     }
 
     #[test]

@@ -25,8 +25,8 @@ struct BaselineNode<'c> {
 impl<'c> Baseline<'c> {
     /// Of a cluster without changes.
     pub(super) fn of(cluster: &'c ClusterState, now: Timestamp) -> Baseline<'c> {
-        let bare = ClusterState { pods: None, ..cluster.clone() };
-        let outlooks = bare.pools.iter().map(|pool| pool.name_any());
+        let bare = cluster.without_pods();
+        let outlooks = bare.pools().iter().map(|pool| pool.name_any());
         let outlooks = outlooks.filter_map(|name| outlook(&bare, &name, now).map(|outlook| (name, outlook)));
         let mut nodes_by_name = BTreeMap::new();
         for (pool, outlook) in outlooks {

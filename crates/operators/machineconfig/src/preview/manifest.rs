@@ -9,11 +9,12 @@
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::meta::is_object;
+use seaworthy_change::to_second;
 use seaworthy_fields::{ApplyError, ObjectType, Writer};
 use seaworthy_schema::{Document, NodeId, Schema};
 use serde_json::{Map, Value, json};
-
-use crate::rollout::to_second;
 
 /// The annotation in which client-side apply records the manifest.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -59,7 +60,7 @@ impl Manifest<'_> {
     /// Differs: conflicts with other field managers are ignored, because client-side apply has none and server-side apply
     /// only requires `--force-conflicts`; the result is the same.
     pub(super) fn apply_to(&self, live: &Value) -> Result<Value, ApplyError> {
-        let is_rendered = live.pointer("/spec/configuration").is_some() && self.json["kind"] == "MachineConfigPool";
+        let is_rendered = live.pointer("/spec/configuration").is_some() && is_object::<MachineConfigPool>(self.json);
         let applied_fields = |object: &Value| {
             let mut applied = applied_fields(object);
             if let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut).filter(|_| is_rendered) {

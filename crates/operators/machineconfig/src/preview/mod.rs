@@ -1,15 +1,15 @@
 //! Preview: what the controllers would do after a change, computed in memory with their own decision functions.
 //!
-//! - [`ClusterState::apply`] changes a cluster in memory, [`preview_changes`] runs the controllers' decisions on it until nothing
-//!   is left to write, and [`outlook`] predicts the roll-out of a pool's target.
+//! - [`ClusterState::apply`] changes a cluster in memory, [`preview_changes`] runs the decisions of all operators' controllers on
+//!   it until nothing is left to write, and [`outlook`] predicts the roll-out of a pool's target.
 //! - Nothing is written anywhere.
 
 mod admission;
 mod apply;
 mod baseline;
-mod fixpoint;
 mod manifest;
 mod outlook;
+mod parts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,11 +17,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
-use seaworthy_api::meta::Selection;
+use seaworthy_api::meta::{Selection, is_object};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
-use seaworthy_change::memory::MemoryError;
-use seaworthy_generate::base::Templates;
+use seaworthy_change::preview::{PreviewPart, PreviewProblem, run_to_fixpoint};
 use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
 use seaworthy_plan::rendering::choice::{self, Choice};
@@ -36,14 +35,15 @@ use serde_json::Value;
 pub use self::admission::{Admission, AdmissionIssue, Effect};
 pub use self::apply::{ApplyOutcome, ApplyResult};
 use self::baseline::Baseline;
-use self::fixpoint::run_to_fixpoint;
 pub use self::outlook::{NodeOutlook, Outlook, UnassignedNodes, outlook, unassigned_nodes};
+pub use self::parts::parts;
 use crate::cluster_state::ClusterState;
 use crate::render::render_pool::{self, Remote, RenderContext};
 
 pub struct PreviewInputs {
+    /// The preview parts of all operators.
+    pub parts: Vec<Box<dyn PreviewPart>>,
     pub remote: Remote,
-    pub templates: Templates,
     pub build: String,
     pub now: Timestamp,
     /// Whether the state was read from a cluster. With manifests alone, a missing object may be deleted or just not given.
@@ -66,58 +66,17 @@ pub struct Preview {
     pub newly_unselected: BTreeSet<String>,
 }
 
-/// A problem or a note that is not about one pool's rendering.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PreviewProblem {
-    pub severity: Severity,
-    /// For programs.
-    pub code: &'static str,
-    /// Kind and name.
-    pub object: Option<(&'static str, String)>,
-    /// The path of the field; empty for the object as a whole.
-    pub path: String,
-    /// The pool that causes it if it cannot be rendered: then the failure of the pool is reported instead.
-    pub caused_by_pool: Option<String>,
-    /// For users; names the object.
-    pub message: String,
-}
-
-impl PreviewProblem {
-    /// A note that requires no action.
-    fn note(code: &'static str, message: String) -> PreviewProblem {
-        PreviewProblem {
-            severity: Severity::Info,
-            code,
-            object: None,
-            path: String::new(),
-            caused_by_pool: None,
-            message,
-        }
-    }
-
-    /// A change that the preview cannot perform.
-    pub(crate) fn unperformed(error: &MemoryError) -> PreviewProblem {
-        let message = format!("the preview is incomplete, because a change cannot be performed in memory: {error}");
-        PreviewProblem { severity: Severity::Error, ..PreviewProblem::note("preview", message) }
-    }
-
-    /// A pool's target in a manifest, which the render controller would revert.
-    pub fn reverted_target(before: &ClusterState, manifest: &Value) -> Option<PreviewProblem> {
-        let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| manifest["kind"] == "MachineConfigPool")?;
-        let wanted = manifest.pointer("/spec/configuration/name")?.as_str()?;
-        let is_another = targeted(before.pool(name)?).is_some_and(|target| target != wanted);
-        let message = format!(
-            "MachineConfigPool {name}, spec.configuration.name: it is computed from the MachineConfigs of the pool, so \
-             {wanted:?} would be reverted and move no node; leave it out, or roll back with: seaworthy rollout undo {name} --to NAME"
-        );
-        let problem = PreviewProblem::of(Severity::Warning, "reverted", "MachineConfigPool", name, message);
-        is_another.then(|| PreviewProblem { path: "spec.configuration.name".to_owned(), ..problem })
-    }
-
-    fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> PreviewProblem {
-        let object = Some((kind, name.to_owned()));
-        PreviewProblem { severity, code, object, path: String::new(), caused_by_pool: None, message }
-    }
+/// A pool's target in a manifest, which the render controller would revert.
+pub fn reverted_target(before: &ClusterState, manifest: &Value) -> Option<PreviewProblem> {
+    let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| is_object::<MachineConfigPool>(manifest))?;
+    let wanted = manifest.pointer("/spec/configuration/name")?.as_str()?;
+    let is_another = targeted(before.pool(name)?).is_some_and(|target| target != wanted);
+    let message = format!(
+        "MachineConfigPool {name}, spec.configuration.name: it is computed from the MachineConfigs of the pool, so \
+         {wanted:?} would be reverted and move no node; leave it out, or roll back with: seaworthy rollout undo {name} --to NAME"
+    );
+    let problem = PreviewProblem::of::<MachineConfigPool>(Severity::Warning, "reverted", name, message);
+    is_another.then(|| problem.at("spec.configuration.name"))
 }
 
 /// A pool after a change.
@@ -139,9 +98,10 @@ pub struct PoolPreview {
 
 /// Runs the controllers' decisions on a changed cluster.
 pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inputs: &PreviewInputs) -> Preview {
-    let mut problems = run_to_fixpoint(&mut after, inputs);
+    let problems = run_to_fixpoint(after.objects_mut(), &inputs.parts, &inputs.build, inputs.now);
+    let mut problems: Vec<PreviewProblem> = problems.into_iter().collect();
     let changed = changed(before, &after);
-    let names: Vec<String> = after.pools.iter().map(|pool| pool.name_any()).collect();
+    let names: Vec<String> = after.pools().iter().map(|pool| pool.name_any()).collect();
     let mut made: BTreeMap<String, (Option<RenderFailure>, Vec<Finding>)> = BTreeMap::new();
     for name in &names {
         let outcome = render_target(&mut after, name, &changed, inputs, &mut problems).await;
@@ -160,7 +120,7 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
         pools.push(PoolPreview { before: old, after: new, failure, findings, outlook, moved_nodes, name });
     }
     let gone: Vec<String> =
-        before.pools.iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
+        before.pools().iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
     problems.extend(gone.iter().map(|name| PreviewProblem::note("pool-gone", format!("pool {name} is deleted"))));
     let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
     problems.retain(|problem| !problem.caused_by_pool.as_ref().is_some_and(has_failed));
@@ -179,7 +139,7 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
 /// The pools that select no base, whose machines would lack kubelet and container runtime.
 fn without_base(cluster: &ClusterState) -> Vec<PreviewProblem> {
     let base: Vec<&Arc<MachineConfig>> =
-        cluster.machine_configs.iter().filter(|object| is_owned_by_controller_config(object)).collect();
+        cluster.machine_configs().iter().filter(|object| is_owned_by_controller_config(object)).collect();
     let is_without = |pool: &&Arc<MachineConfigPool>| {
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
         let selection = selection.filter(|selection| !selection.is_empty());
@@ -192,23 +152,23 @@ fn without_base(cluster: &ClusterState) -> Vec<PreviewProblem> {
              01-worker-kubelet and others), so its machines would have no kubelet and no container runtime; to include those of \
              the worker pool: matchExpressions: [{{key: {role}, operator: In, values: [worker, {name}]}}]"
         );
-        let problem = PreviewProblem::of(Severity::Warning, "no-base", "MachineConfigPool", &name, message);
-        PreviewProblem { path: "spec.machineConfigSelector".to_owned(), ..problem }
+        PreviewProblem::of::<MachineConfigPool>(Severity::Warning, "no-base", &name, message)
+            .at("spec.machineConfigSelector")
     };
-    let pools = cluster.pools.iter().filter(|_| !base.is_empty());
+    let pools = cluster.pools().iter().filter(|_| !base.is_empty());
     pools.filter(is_without).map(problem).collect()
 }
 
 /// Policies that are ignored because of their name.
 fn misnamed(cluster: &ClusterState) -> Vec<PreviewProblem> {
-    let names = cluster.policies.iter().map(|object| object.name_any()).filter(|name| name != MACHINE_CONFIGURATION);
+    let names = cluster.policies().iter().map(|object| object.name_any()).filter(|name| name != MACHINE_CONFIGURATION);
     names
         .map(|name| {
             let message = format!(
                 "MachineConfiguration {name}: only the name {MACHINE_CONFIGURATION:?} has an effect, so this one is \
                  ignored; rename it"
             );
-            PreviewProblem::of(Severity::Error, "misnamed", "MachineConfiguration", &name, message)
+            PreviewProblem::of::<MachineConfiguration>(Severity::Error, "misnamed", &name, message)
         })
         .collect()
 }
@@ -224,18 +184,16 @@ fn relative_paths(cluster: &ClusterState) -> Vec<PreviewProblem> {
             let message = format!(
                 "MachineConfiguration {name}, {field}: {path:?} is not an absolute path and matches no file; write \"/{path}\""
             );
-            let problem =
-                PreviewProblem::of(Severity::Warning, "relative-path", "MachineConfiguration", &name, message);
-            PreviewProblem { path: field, ..problem }
+            PreviewProblem::of::<MachineConfiguration>(Severity::Warning, "relative-path", &name, message).at(field)
         };
         relative.map(|(nth, file)| (nth, file.path.clone())).map(problem).collect::<Vec<_>>()
     };
-    cluster.policies.iter().flat_map(of_policy).collect()
+    cluster.policies().iter().flat_map(of_policy).collect()
 }
 
 /// The valid selectors of all pools.
 fn selections(cluster: &ClusterState) -> Vec<Selection> {
-    let all = cluster.pools.iter().filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok());
+    let all = cluster.pools().iter().filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok());
     all.filter(|selection| !selection.is_empty()).collect()
 }
 
@@ -252,11 +210,11 @@ fn newly_unselected(cluster: &ClusterState, unselected: &[Finding]) -> BTreeSet<
 
 /// The MachineConfigs that no pool selects, as findings of `seaworthy lint`.
 fn unselected(cluster: &ClusterState) -> Vec<Finding> {
-    let texts: Vec<Value> = cluster.pools.iter().filter_map(|pool| serde_json::to_value(&**pool).ok()).collect();
+    let texts: Vec<Value> = cluster.pools().iter().filter_map(|pool| serde_json::to_value(&**pool).ok()).collect();
     let pools: Vec<Pool> = texts.iter().filter_map(|text| Pool::read(&Node::from_json(text)).ok()).collect();
     let selections = selections(cluster);
     // An invalid selector is reported for its pool; what it was meant to select is unknown.
-    if selections.len() < cluster.pools.len() || pools.len() < cluster.pools.len() {
+    if selections.len() < cluster.pools().len() || pools.len() < cluster.pools().len() {
         return Vec::new();
     }
     let is_left_out = |object: &&Arc<MachineConfig>| {
@@ -267,7 +225,7 @@ fn unselected(cluster: &ClusterState) -> Vec<Finding> {
         let text = serde_json::to_value(&**object).ok()?;
         Some(not_selected(&Input::read(Node::from_json(&text)), &pools))
     };
-    cluster.machine_configs.iter().filter(is_left_out).filter_map(finding).collect()
+    cluster.machine_configs().iter().filter(is_left_out).filter_map(finding).collect()
 }
 
 /// Renders a pool as the render controller would, and sets the result as its target in this state.
@@ -280,16 +238,16 @@ async fn render_target(
 ) -> (Option<RenderFailure>, Vec<Finding>) {
     let Some(pool) = cluster.pool(name).cloned() else { return (None, Vec::new()) };
     let current = targeted(&pool).and_then(|name| cluster.machine_config(name)).cloned();
-    let sources: Vec<_> = cluster.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+    let sources = cluster.sources();
     let controller_config = cluster.controller_config().cloned();
     let choice = choice::choose(&choice::Inputs {
         pool: &pool,
-        pools: &cluster.pools,
+        pools: cluster.pools(),
         sources: &sources,
         find: &|name| cluster.machine_config(name).cloned(),
         controller_config: controller_config.as_deref(),
-        kubelet_configs: &cluster.kubelet_configs,
-        container_runtime_configs: &cluster.container_runtime_configs,
+        kubelet_configs: cluster.kubelet_configs(),
+        container_runtime_configs: cluster.container_runtime_configs(),
         build: &preview_inputs.build,
         is_cluster: preview_inputs.is_cluster,
         accepts_other_builds: true,
@@ -353,5 +311,5 @@ fn changed(before: &ClusterState, after: &ClusterState) -> BTreeSet<String> {
         let old = before.machine_config(&object.name_any());
         !is_rendered(object) && old.is_none_or(|old| old.spec != object.spec || old.labels() != object.labels())
     };
-    after.machine_configs.iter().filter(differs).map(|object| object.name_any()).collect()
+    after.machine_configs().iter().filter(differs).map(|object| object.name_any()).collect()
 }

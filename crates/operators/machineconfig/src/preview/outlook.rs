@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
+use seaworthy_change::preview::PreviewProblem;
+use seaworthy_change::to_second;
 use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::policy;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
@@ -24,9 +26,7 @@ use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_plan::rollout::{self, PoolSnapshot};
 use seaworthy_plan::status::remark;
 
-use super::PreviewProblem;
 use crate::cluster_state::ClusterState;
-use crate::rollout::to_second;
 
 /// The expected roll-out of a pool's target.
 #[derive(Clone, Debug)]
@@ -77,16 +77,16 @@ pub fn outlook(cluster: &ClusterState, name: &str, now: Timestamp) -> Option<Out
     let object = cluster.pool(name)?;
     let now = to_second(now);
     let progress: BTreeMap<&str, &MachineConfigNode> =
-        cluster.progress.iter().map(|found| (found.metadata.name.as_deref().unwrap_or_default(), &**found)).collect();
+        cluster.progress().iter().map(|found| (found.metadata.name.as_deref().unwrap_or_default(), &**found)).collect();
     let progress_of = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
     let views: Vec<NodeView<'_>> =
-        cluster.nodes.iter().map(|node| NodeView::of(node, progress_of(node.metadata.name.as_deref()))).collect();
-    let pools = PoolSelectors::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
+        cluster.nodes().iter().map(|node| NodeView::of(node, progress_of(node.metadata.name.as_deref()))).collect();
+    let pools = PoolSelectors::new(cluster.pools().iter().map(|pool| PoolView::of(pool)));
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(name);
-    let rendered = cluster.machine_configs.iter().map(|object| &**object).filter(|object| is_rendered(object));
+    let rendered = cluster.machine_configs().iter().map(|object| &**object).filter(|object| is_rendered(object));
     let topology = cluster.controller_config().and_then(|found| control_plane_topology(found));
-    let pools = cluster.pools.iter().map(|pool| &**pool);
+    let pools = cluster.pools().iter().map(|pool| &**pool);
     let snapshot = PoolSnapshot::of(object, pools, rendered, |pool| assignment.nodes_of(pool), topology, now);
     let inputs = snapshot.inputs();
     let decision = rollout::decide(&inputs);
@@ -95,8 +95,8 @@ pub fn outlook(cluster: &ClusterState, name: &str, now: Timestamp) -> Option<Out
     let target_object = target.and_then(|target| cluster.machine_config(target));
     let policies = policies(cluster);
     let mut known: BTreeMap<String, Option<Arc<Disruption>>> = BTreeMap::new();
-    let budgets = DisruptionBudgets::new(cluster.budgets.iter().map(|budget| &**budget));
-    let pods = cluster.pods.as_ref().map(|pods| by_node(pods));
+    let budgets = DisruptionBudgets::new(cluster.budgets().iter().map(|budget| &**budget));
+    let pods = cluster.pods().map(|pods| by_node(pods));
     let of_node = |node: &&NodeView<'_>| {
         let from = starting_config(node, inputs.pool.target());
         let found = from.and_then(|from| {
@@ -232,9 +232,9 @@ pub struct UnassignedNodes {
 
 /// The nodes that no pool updates, as the controllers report them.
 pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
-    let pools = PoolSelectors::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
+    let pools = PoolSelectors::new(cluster.pools().iter().map(|pool| PoolView::of(pool)));
     let of_pool = |severity: Severity, pool: &str, message: String| {
-        PreviewProblem::of(severity, "node-selector", "MachineConfigPool", pool, message)
+        PreviewProblem::of::<MachineConfigPool>(severity, "node-selector", pool, message)
     };
     let mut found = UnassignedNodes::default();
     for (pool, error) in &pools.invalid {
@@ -248,7 +248,7 @@ pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
         );
         of_pool(Severity::Warning, pool, problem)
     }));
-    for node in &cluster.nodes {
+    for node in cluster.nodes() {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let membership = pools.of_labels(node.metadata.labels.as_ref());
         if let Membership::In { primary, ignored: Some(pool), .. } = &membership {
@@ -273,7 +273,7 @@ fn history(cluster: &ClusterState, nodes: &[&NodeView<'_>]) -> Vec<PastUpdate> {
             let is_it = |found: &&Arc<MachineConfig>| {
                 is_rendered(found) && found.metadata.name.as_deref().map(short_digest) == Some(from)
             };
-            let (old, new) = (cluster.machine_configs.iter().find(is_it)?, cluster.machine_config(to)?);
+            let (old, new) = (cluster.machine_configs().iter().find(is_it)?, cluster.machine_config(to)?);
             Some(least_disruption(&old.spec, &new.spec, Some(&policies)).level)
         };
         *known.entry((from.to_owned(), to.to_owned())).or_insert_with(of_change)
@@ -283,7 +283,7 @@ fn history(cluster: &ClusterState, nodes: &[&NodeView<'_>]) -> Vec<PastUpdate> {
 
 /// The disruption policies of a cluster, merged with the defaults as its nodes do.
 fn policies(cluster: &ClusterState) -> NodeDisruptionPolicyClusterStatus {
-    let object = crate::cluster_state::named(&cluster.policies, MACHINE_CONFIGURATION);
+    let object = crate::cluster_state::named(cluster.policies(), MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }
 

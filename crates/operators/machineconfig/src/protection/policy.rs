@@ -10,6 +10,8 @@
 //!
 //! The ControllerConfig and the built-in pools, on which the base depends, are not deleted by any user, controllers included.
 
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfigPool};
+use seaworthy_api::meta::is_object;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MASTER, WORKER, label};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
@@ -49,14 +51,16 @@ fn is_foundation() -> String {
 }
 
 /// The policy's message for the deletion of an object on which the base depends, for previews.
-pub fn deletion_refusal(kind: &str, name: &str, labels: &Value) -> Option<String> {
-    let message = match kind {
-        "ControllerConfig" if name == CONTROLLER_CONFIG => CONTROLLER_CONFIG_REFUSAL,
-        "MachineConfigPool" if [MASTER, WORKER].contains(&name) => {
-            labels.get(label::BUILT_IN.as_str())?;
-            POOL_REFUSAL
-        }
-        _ => return None,
+pub fn deletion_refusal(object: &Value) -> Option<String> {
+    let metadata = object.get("metadata")?;
+    let name = metadata.get("name")?.as_str()?;
+    let is_labelled = || metadata.get("labels")?.get(label::BUILT_IN.as_str());
+    let message = if is_object::<ControllerConfig>(object) && name == CONTROLLER_CONFIG {
+        CONTROLLER_CONFIG_REFUSAL
+    } else if is_object::<MachineConfigPool>(object) && [MASTER, WORKER].contains(&name) && is_labelled().is_some() {
+        POOL_REFUSAL
+    } else {
+        return None;
     };
     Some(format!("it {}", message.replace("NAME", name)))
 }
@@ -127,7 +131,7 @@ fn policy(user: &str) -> Value {
     let instead = "variables.isRendered \
         ? 'it is rendered from the MachineConfigs of its pool; create or change one of those' \
         : variables.owners.exists(o, o.kind in ['KubeletConfig', 'ContainerRuntimeConfig']) \
-        ? 'it is made from ' + variables.owners[0].kind + ' ' + variables.owners[0].name + '; change that' \
+        ? 'it is generated from ' + variables.owners[0].kind + ' ' + variables.owners[0].name + '; change that' \
         : 'it is part of the platform; create a MachineConfig of your own, with the label \
            machineconfiguration.openshift.io/role and a name that sorts after it'";
     json!({

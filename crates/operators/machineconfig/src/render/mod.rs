@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, StatusCondition};
-use seaworthy_api::meta::{LabelSelector, Selection};
+use seaworthy_api::meta::{LabelSelector, Selection, is_owner};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER};
 use seaworthy_change::{Change, Event, ObjectRef};
 use seaworthy_fetch::Policy;
@@ -78,7 +78,7 @@ impl RenderController {
             if delta.sides().any(|side| is_rendered(side)) {
                 // Rendered MachineConfigs concern the pool that owns them.
                 for side in delta.sides() {
-                    for owner in side.owner_references().iter().filter(|owner| owner.kind == "MachineConfigPool") {
+                    for owner in side.owner_references().iter().filter(|owner| is_owner::<MachineConfigPool>(owner)) {
                         mark.mark(owner.name.clone());
                     }
                 }
@@ -354,7 +354,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::operator::{NAMESPACE, definitions};
+    use seaworthy_runtime::NAMESPACE;
+
+    use crate::operator::definitions;
     use seaworthy_runtime::install::install;
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use seaworthy_plan::rendering::condition::RenderFailure;
 use seaworthy_plan::rendering::transition::check_reconcilable;
 use seaworthy_plan::rendering::{RenderedPool, owner};
 use seaworthy_render::remote::{ContentRequest, FetchFailure, Resolver};
-use seaworthy_render::{Controller as Renderer, MachineConfig as Input, Pool, Prepared, prepare, render};
+use seaworthy_render::{MachineConfig as Input, Pool, Prepared, prepare, render};
 
 /// How many digits of a digest are kept to distinguish two versions of a MachineConfig.
 const DIGEST_DIGITS: usize = 16;
@@ -168,7 +168,7 @@ impl Remote {
 fn renderer_context(context: &RenderContext<'_>) -> seaworthy_render::Context {
     seaworthy_render::Context {
         // Inputs of another build are waited for, see `unready`.
-        controller: Renderer { build: context.build.to_owned(), ..Renderer::default() },
+        build: context.build.to_owned(),
         controller_config: context.controller_config.map(seaworthy_render::ControllerConfig::of).unwrap_or_default(),
         streams: None,
         worker_stream: context.worker_stream.clone(),

@@ -19,12 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
-use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage, to_second};
 use seaworthy_generate::base::ROLES;
 use seaworthy_plan::fleet::membership::{Membership, PoolSelectors};
 use seaworthy_plan::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView, control_plane_topology};
@@ -397,8 +396,4 @@ fn affected_keys(pools: &[Arc<MachineConfigPool>], delta: &Delta<CachedNode>) ->
         }
     }
     keys
-}
-
-pub(crate) fn to_second(now: Timestamp) -> Timestamp {
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -11,8 +11,9 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
-use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
+use seaworthy_machineconfig::operator::MachineConfigOptions;
 use seaworthy_machineconfig::{Context, operator};
+use seaworthy_runtime::NAMESPACE;
 use seaworthy_runtime::{LeaderElector, LeaseTimings};
 use seaworthy_testkit::{
     Embedded, FaultCounts, FaultInjector, FaultRates, NodeBehaviour, NodeSimulator, Observer, SeededRandom,

@@ -17,14 +17,15 @@ use seaworthy_api::machineconfiguration::{
 };
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fetch::{MemorySnapshots, Policy};
-use seaworthy_generate::base::Templates;
+use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::operator::{MachineConfigOptions, NAMESPACE};
+use seaworthy_machineconfig::operator::MachineConfigOptions;
 use seaworthy_machineconfig::preview::{Admission, ApplyResult, Preview, PreviewInputs, preview_changes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::{Context, operator};
 use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::rollout::waiting::Waiting;
+use seaworthy_runtime::{NAMESPACE, Operator as _};
 use seaworthy_testkit::{Embedded, NodeBehaviour, NodeSimulator, SeededRandom, controller_config, file};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -222,7 +223,8 @@ async fn cluster(seed: u64) -> usize {
         manifests = vec![node];
     }
     let now = Timestamp::now();
-    let before = ClusterState::read(&client, true).await.unwrap();
+    let parts = MachineConfigOperator::default().preview();
+    let before = ClusterState::read(&client, &parts, true).await.unwrap();
     let mut after = before.clone();
     let admission = Admission::of_changes();
     let ordered = orders(&client).await;
@@ -250,12 +252,7 @@ async fn cluster(seed: u64) -> usize {
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = Context::new(client.clone()).build.to_string();
-    let preview = preview_changes(
-        &before,
-        after,
-        &PreviewInputs { remote, templates: Templates::default(), build, now, is_cluster: true },
-    )
-    .await;
+    let preview = preview_changes(&before, after, &PreviewInputs { parts, remote, build, now, is_cluster: true }).await;
 
     run_until_idle(&client).await;
     compare(seed, &client, &preview, &ordered, &manifests).await;

@@ -12,10 +12,10 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_machineconfig::Context;
 use seaworthy_machineconfig::cached_node::CachedNode;
-use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::rollout::active_drains::ActiveDrains;
 use seaworthy_machineconfig::rollout::{RolloutController, RolloutKey};
 use seaworthy_runtime::Controller as _;
+use seaworthy_runtime::NAMESPACE;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, WAIT_TIMEOUT, condition, counted, file, has_reached, is_true, progress, target};

@@ -9,22 +9,23 @@ use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig,
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_fetch::{MemorySnapshots, Policy};
-use seaworthy_generate::base::Templates;
+use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::cluster_state::ClusterState;
 use seaworthy_machineconfig::preview::{
-    Admission, ApplyOutcome, Preview, PreviewInputs, PreviewProblem, preview_changes,
+    Admission, ApplyOutcome, Preview, PreviewInputs, preview_changes, reverted_target,
 };
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_plan::disruption::Level;
+use seaworthy_runtime::Operator as _;
 use serde_json::{Value, json};
 
 use crate::drain::create_blocked_pod;
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
 pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
-    preview_after(fleet, |world| {
+    preview_after(fleet, |cluster| {
         let now = k8s_openapi::jiff::Timestamp::now();
-        let applied = world.apply(manifest, &Admission::of_changes(), now).unwrap();
+        let applied = cluster.apply(manifest, &Admission::of_changes(), now).unwrap();
         assert!(applied.outcome != ApplyOutcome::Ignored && applied.dropped.is_empty(), "{applied:?}");
     })
     .await
@@ -32,18 +33,14 @@ pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
 
 async fn preview_after(fleet: &Fleet, change: impl FnOnce(&mut ClusterState)) -> Preview {
     let now = k8s_openapi::jiff::Timestamp::now();
-    let before = ClusterState::read(&fleet.client, true).await.unwrap();
+    let parts = MachineConfigOperator::default().preview();
+    let before = ClusterState::read(&fleet.client, &parts, true).await.unwrap();
     let mut after = before.clone();
     change(&mut after);
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_machineconfig::Context::new(fleet.client.clone()).build.to_string();
-    preview_changes(
-        &before,
-        after,
-        &PreviewInputs { remote, templates: Templates::default(), build, now, is_cluster: true },
-    )
-    .await
+    preview_changes(&before, after, &PreviewInputs { parts, remote, build, now, is_cluster: true }).await
 }
 
 /// Whether a node has been given a configuration.
@@ -86,8 +83,8 @@ async fn preview_of_a_revert_returns_the_nodes_that_have_begun() {
     fleet.create::<MachineConfig>(manifest.clone()).await;
     let node = fleet.node_is("w0", |node| !is_ordered(node, &before)).await;
     let under_way = annotation::DESIRED_CONFIG.of(&node.metadata).unwrap().to_owned();
-    let revert = |world: &mut ClusterState| {
-        world.delete(&manifest, &Admission::of_changes()).unwrap();
+    let revert = |cluster: &mut ClusterState| {
+        cluster.delete(&manifest, &Admission::of_changes()).unwrap();
     };
     let waves = |preview: &Preview| {
         let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
@@ -134,8 +131,8 @@ async fn preview_of_settings_is_what_is_generated() {
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
 
     // And after their deletion.
-    let preview = preview_after(&fleet, |world| {
-        let deleted = world.delete(&manifest, &Admission::of_changes()).unwrap();
+    let preview = preview_after(&fleet, |cluster| {
+        let deleted = cluster.delete(&manifest, &Admission::of_changes()).unwrap();
         assert_eq!(deleted.outcome, ApplyOutcome::Deleted);
     });
     let preview = preview.await;
@@ -155,10 +152,10 @@ async fn preview_of_a_partial_manifest_is_what_is_applied() {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": metadata, "spec": spec})
     };
     let planned = async |manifest: &Value| {
-        let mut world = ClusterState::read(&fleet.client, true).await.unwrap();
+        let mut cluster = ClusterState::read(&fleet.client, &[], true).await.unwrap();
         let now = k8s_openapi::jiff::Timestamp::now();
-        world.apply(manifest, &Admission::of_changes(), now).unwrap();
-        world.pool("worker").unwrap().spec.clone()
+        cluster.apply(manifest, &Admission::of_changes(), now).unwrap();
+        cluster.pool("worker").unwrap().spec.clone()
     };
     let first = fleet.get::<MachineConfigPool>("worker").await;
     // A field stays while it is applied, and is removed when it is not; fields of others stay.
@@ -245,13 +242,13 @@ async fn refused_deletion_changes_nothing_in_the_preview() {
     let fleet = Fleet::with_workers(1).await;
     let named = |name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
     let rendered = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let mut world = ClusterState::read(&fleet.client, true).await.unwrap();
-    let count = world.machine_configs.len();
+    let mut cluster = ClusterState::read(&fleet.client, &[], true).await.unwrap();
+    let count = cluster.machine_configs().len();
     for (name, why) in [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "not found")] {
-        let refused = world.delete(&named(name), &Admission::of_changes()).unwrap_err();
+        let refused = cluster.delete(&named(name), &Admission::of_changes()).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
-    assert_eq!(world.machine_configs.len(), count);
+    assert_eq!(cluster.machine_configs().len(), count);
     // Nor are the ControllerConfig and built-in pools deleted.
     for (kind, name, why) in [
         ("MachineConfigPool", "worker", "seaworthy rollout pause worker"),
@@ -259,10 +256,11 @@ async fn refused_deletion_changes_nothing_in_the_preview() {
     ] {
         let manifest =
             json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}});
-        let refused = world.delete(&manifest, &Admission::of_changes_to(&fleet.client).await).unwrap_err();
+        let refused =
+            cluster.delete(&manifest, &Admission::of_state().for_changes_to(&fleet.client).await).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
-    assert!(world.pool("worker").is_some() && world.controller_config().is_some());
+    assert!(cluster.pool("worker").is_some() && cluster.controller_config().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -273,10 +271,10 @@ async fn target_in_a_manifest_is_reported_as_reverted() {
             "metadata": {"name": "worker"}, "spec": {"configuration": {"name": config}}})
     };
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let world = ClusterState::read(&fleet.client, false).await.unwrap();
-    assert_eq!(PreviewProblem::reverted_target(&world, &pool(&before)), None);
+    let cluster = ClusterState::read(&fleet.client, &[], false).await.unwrap();
+    assert_eq!(reverted_target(&cluster, &pool(&before)), None);
     let preview = preview_of(&fleet, &pool("rendered-worker-other")).await;
-    let problem = PreviewProblem::reverted_target(&world, &pool("rendered-worker-other")).unwrap();
+    let problem = reverted_target(&cluster, &pool("rendered-worker-other")).unwrap();
     assert_eq!((problem.code, problem.path.as_str()), ("reverted", "spec.configuration.name"));
     assert!(problem.message.contains("seaworthy rollout undo worker --to NAME"), "{problem:?}");
     let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_deploy::Component;
-use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_runtime::NAMESPACE;
 use serde_json::json;
 
 use crate::fleet::{Fleet, file};

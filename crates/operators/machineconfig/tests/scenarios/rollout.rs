@@ -158,10 +158,10 @@ async fn history_is_in_the_order_of_targets_and_updates_have_durations() {
     let samples = |target: &str| {
         let (client, target) = (fleet.client.clone(), target.to_owned());
         async move {
-            let world = ClusterState::read(&client, false).await.unwrap();
-            let found = outlook(&world, "worker", Timestamp::now()).unwrap();
+            let cluster = ClusterState::read(&client, &[], false).await.unwrap();
+            let found = outlook(&cluster, "worker", Timestamp::now()).unwrap();
             assert_eq!(found.target.as_deref(), Some(target.as_str()));
-            estimated(&world)
+            estimated(&cluster)
         }
     };
     // One of them is reported after the pool, so the test waits for it.
@@ -200,12 +200,12 @@ async fn history_is_in_the_order_of_targets_and_updates_have_durations() {
 }
 
 /// The number of worker nodes on whose past updates an estimate is based.
-fn estimated(world: &ClusterState) -> usize {
+fn estimated(cluster: &ClusterState) -> usize {
     let annotations = |node: &Node| node.metadata.annotations.clone().unwrap_or_default();
-    let ordered = world.nodes.iter().filter(|node| annotations(node).contains_key("seaworthy.dev/last-order"));
+    let ordered = cluster.nodes().iter().filter(|node| annotations(node).contains_key("seaworthy.dev/last-order"));
     let is_known = |node: &&std::sync::Arc<Node>| {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        let progress = world.progress.iter().find(|found| found.spec.node.name == name);
+        let progress = cluster.progress().iter().find(|found| found.spec.node.name == name);
         progress.is_some_and(|progress| {
             let view = NodeView::of(*node, Some(progress));
             past_update(&view, |_, _| Some(Level::Reboot)).is_some()

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
 
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::meta::is_kind;
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_render::{MachineConfig, Prepared, render};
@@ -189,7 +191,7 @@ fn finished(
 
 /// The pool that a rendered MachineConfig is for.
 fn pool_of(source: &MachineConfig<'_>) -> String {
-    if let Some(owner) = source.owner().filter(|owner| owner.kind == "MachineConfigPool") {
+    if let Some(owner) = source.owner().filter(|owner| is_kind::<MachineConfigPool>(owner.api_version, owner.kind)) {
         return owner.name.to_owned();
     }
     let name = source.name();

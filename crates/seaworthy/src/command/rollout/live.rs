@@ -8,17 +8,19 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+use seaworthy_change::preview::{PreviewPart, PreviewProblem};
+use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::context::build;
 use seaworthy_machineconfig::pending::pending;
-use seaworthy_machineconfig::pools::patch;
-use seaworthy_machineconfig::preview::{Outlook, PreviewProblem, UnassignedNodes, outlook, unassigned_nodes};
+use seaworthy_machineconfig::preview::{Outlook, UnassignedNodes, outlook, unassigned_nodes};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
 use seaworthy_plan::rendering::targeted;
+use seaworthy_runtime::build;
 use seaworthy_runtime::cluster::Client;
+use seaworthy_runtime::objects::patch;
 use seaworthy_values::text::counted;
 use serde_json::json;
 
@@ -26,6 +28,7 @@ use super::super::outlook::{
     self as shown, client, each, no_pool, problem_json, runtime, to_json, waiting_json, write_waiting,
     write_without_pool,
 };
+use super::super::plan::preview_parts;
 use crate::cli::{PoolOf, PoolsOf, ReportFormat, Rollout};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::table::Table;
@@ -56,14 +59,14 @@ pub fn run(command: &Rollout) -> Result<u8, Failure> {
 
 async fn read(of: &PoolOf) -> Result<(Client, ClusterState, Arc<MachineConfigPool>), Failure> {
     let client = client(&of.cluster).await?;
-    let world = ClusterState::read(&client, false).await.map_err(Failure::invalid)?;
-    let pool = pool_of(&world, &of.pool)?;
-    Ok((client, world, pool))
+    let cluster = ClusterState::read(&client, &[], false).await.map_err(Failure::invalid)?;
+    let pool = pool_of(&cluster, &of.pool)?;
+    Ok((client, cluster, pool))
 }
 
-fn pool_of(world: &ClusterState, name: &str) -> Result<Arc<MachineConfigPool>, Failure> {
-    let known = || world.pools.iter().filter_map(|pool| pool.metadata.name.clone()).collect::<Vec<_>>();
-    world.pool(name).cloned().ok_or_else(|| no_pool(name, &known()))
+fn pool_of(cluster: &ClusterState, name: &str) -> Result<Arc<MachineConfigPool>, Failure> {
+    let known = || cluster.pools().iter().filter_map(|pool| pool.metadata.name.clone()).collect::<Vec<_>>();
+    cluster.pool(name).cloned().ok_or_else(|| no_pool(name, &known()))
 }
 
 async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: ReportFormat) -> Result<u8, Failure> {
@@ -83,11 +86,12 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
 
 async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
     let client = client(&of.cluster).await?;
-    let mut world = ClusterState::read(&client, false).await.map_err(Failure::invalid)?;
+    let parts = preview_parts(Templates::default());
+    let mut cluster = ClusterState::read(&client, &parts, false).await.map_err(Failure::invalid)?;
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
     let mut last = String::new();
     loop {
-        let (text, is_done) = status_of(&world, of.pool.as_deref(), format)?;
+        let (text, is_done) = status_of(&cluster, &parts, of.pool.as_deref(), format)?;
         if text != last {
             let mut out = output::colored();
             if is_live && !last.is_empty() {
@@ -103,32 +107,37 @@ async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, F
         if !watch || is_done {
             return Ok(if is_done { EXIT_OK } else { EXIT_FAILED });
         }
-        world = read_again(&client).await?;
+        cluster = read_again(&client, &parts).await?;
     }
 }
 
 /// The status text of one pool, or of all, and whether every node runs its pool's target.
-fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -> Result<(String, bool), Failure> {
+fn status_of(
+    cluster: &ClusterState,
+    parts: &[Box<dyn PreviewPart>],
+    wanted: Option<&str>,
+    format: ReportFormat,
+) -> Result<(String, bool), Failure> {
     let pools: Vec<Arc<MachineConfigPool>> = match wanted {
-        Some(name) => vec![pool_of(world, name)?],
-        None if world.pools.is_empty() => {
+        Some(name) => vec![pool_of(cluster, name)?],
+        None if cluster.pools().is_empty() => {
             return Err(Failure::invalid(
                 "the cluster has no MachineConfigPool; a ControllerConfig creates the pools master and worker \
                  (examples/controller-config.yaml); create any other as a MachineConfigPool",
             ));
         }
-        None => world.pools.clone(),
+        None => cluster.pools().to_vec(),
     };
-    let mut strays = unassigned_nodes(world);
+    let mut unassigned = unassigned_nodes(cluster);
     // Nodes without a pool are listed once, after the last pool; problems of a pool are listed with it.
-    let (without_pool, last) = (std::mem::take(&mut strays.nodes), pools.len() - 1);
+    let (without_pool, last) = (std::mem::take(&mut unassigned.nodes), pools.len() - 1);
     let (mut text, mut values, mut is_all_done) = (Vec::new(), Vec::new(), true);
     for (nth, pool) in pools.iter().enumerate() {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        let Some(found) = outlook(world, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
+        let Some(found) = outlook(cluster, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
         let faults: Vec<&PreviewProblem> =
-            strays.problems.iter().filter(|problem| is_fault_of(problem, name)).collect();
-        let pending = pending(world, pool, &build());
+            unassigned.problems.iter().filter(|problem| is_fault_of(problem, name)).collect();
+        let pending = pending(cluster, pool, parts, &build());
         let is_done = is_done(pool, &found) && faults.is_empty() && pending.is_none();
         is_all_done &= is_done;
         match format {
@@ -137,9 +146,9 @@ fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -
                     writeln!(text)?;
                 }
                 if nth == last {
-                    strays.nodes.clone_from(&without_pool);
+                    unassigned.nodes.clone_from(&without_pool);
                 }
-                write_status(&mut text, name, pool, &found, &strays)?;
+                write_status(&mut text, name, pool, &found, &unassigned)?;
                 if let Some(pending) = &pending {
                     let pending = terminal::sanitized(pending);
                     writeln!(
@@ -173,13 +182,13 @@ fn status_of(world: &ClusterState, wanted: Option<&str>, format: ReportFormat) -
 }
 
 /// Reads the cluster again after the poll interval. While the server is unavailable, as during a restart, it is retried.
-async fn read_again(client: &Client) -> Result<ClusterState, Failure> {
+async fn read_again(client: &Client, parts: &[Box<dyn PreviewPart>]) -> Result<ClusterState, Failure> {
     let mut is_reported = false;
     let begun = tokio::time::Instant::now();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        match ClusterState::read(client, false).await {
-            Ok(world) => return Ok(world),
+        match ClusterState::read(client, parts, false).await {
+            Ok(cluster) => return Ok(cluster),
             Err(error) if begun.elapsed() > UNAVAILABLE_TIMEOUT => return Err(Failure::invalid(error)),
             Err(error) if !is_reported => {
                 terminal::note(&format!("{error}; retrying for {} min", UNAVAILABLE_TIMEOUT.as_secs() / 60));
@@ -208,7 +217,7 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
 
 /// Whether a pool cannot have the nodes that it is meant for, as it is written.
 fn is_fault_of(problem: &PreviewProblem, pool: &str) -> bool {
-    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|(_, name)| name == pool)
+    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|object| object.name == pool)
 }
 
 /// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.
@@ -223,7 +232,7 @@ pub fn write_status(
     name: &str,
     pool: &MachineConfigPool,
     found: &Outlook,
-    strays: &UnassignedNodes,
+    unassigned: &UnassignedNodes,
 ) -> Result<(), Failure> {
     let (done, all) = (found.updated.len(), found.nodes.len());
     let full = (BAR_WIDTH * done).checked_div(all).unwrap_or(BAR_WIDTH);
@@ -263,9 +272,9 @@ pub fn write_status(
         writeln!(out, "not ready: {}: {}", terminal::sanitized(node), terminal::sanitized(what))?;
     }
     // They may be meant for this pool.
-    write_without_pool(out, &strays.nodes)?;
+    write_without_pool(out, &unassigned.nodes)?;
     let about = format!("MachineConfigPool {name}:");
-    for problem in strays.problems.iter().filter(|problem| problem.message.starts_with(&about)) {
+    for problem in unassigned.problems.iter().filter(|problem| problem.message.starts_with(&about)) {
         writeln!(out, "{}", terminal::sanitized(&problem.message))?;
     }
     Ok(())
@@ -278,16 +287,16 @@ async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
         terminal::note(&format!("pool {name} is {}", if paused { "already paused" } else { "not paused" }));
         return Ok(EXIT_OK);
     }
-    patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::invalid)?;
+    patch::<MachineConfigPool>(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::invalid)?;
     let outcome = if paused { "paused: no further node updates start until it is resumed" } else { "resumed" };
     writeln!(output::plain(), "pool {name} {outcome}")?;
     Ok(EXIT_OK)
 }
 
 async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failure> {
-    let (client, world, pool) = read(of).await?;
+    let (client, cluster, pool) = read(of).await?;
     let name = &of.pool;
-    let all = revisions(&pool, world.machine_configs.iter().map(|object| &**object));
+    let all = revisions(&pool, cluster.machine_configs().iter().map(|object| &**object));
     let target = targeted(&pool);
     let back = match to {
         Some(to) => all.iter().find(|revision| revision.name == to).ok_or_else(|| {
@@ -332,7 +341,7 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
     let mut out = output::plain();
     if !dry_run {
         let pinned = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): back.name}}});
-        patch(&client, name, &pinned).await.map_err(Failure::invalid)?;
+        patch::<MachineConfigPool>(&client, name, &pinned).await.map_err(Failure::invalid)?;
     }
     let verb = if dry_run { "would be pinned" } else { "is pinned" };
     writeln!(out, "pool {name} {verb} to {} (current target: {})", back.name, target.unwrap_or("nothing"))?;
@@ -365,7 +374,7 @@ async fn release(of: &PoolOf, dry_run: bool) -> Result<u8, Failure> {
     };
     if !dry_run {
         let free = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): null}}});
-        patch(&client, name, &free).await.map_err(Failure::invalid)?;
+        patch::<MachineConfigPool>(&client, name, &free).await.map_err(Failure::invalid)?;
     }
     let verb = if dry_run { "would follow" } else { "follows" };
     writeln!(output::plain(), "pool {name} {verb} its MachineConfigs again (it was pinned to {pinned})")?;
@@ -379,8 +388,8 @@ fn signed(changes: &[SourceChange]) -> String {
 }
 
 async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
-    let (_, world, pool) = read(of).await?;
-    let all = revisions(&pool, world.machine_configs.iter().map(|object| &**object));
+    let (_, cluster, pool) = read(of).await?;
+    let all = revisions(&pool, cluster.machine_configs().iter().map(|object| &**object));
     let target = targeted(&pool);
     let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
     let word = |name: &str| match (target == Some(name), finished == Some(name)) {
@@ -442,7 +451,9 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use seaworthy_api::machineconfiguration::MachineConfig;
+    use seaworthy_change::Tables;
     use serde_json::Value;
 
     use super::*;
@@ -458,10 +469,15 @@ mod tests {
         Arc::new(serde_json::from_value(object).unwrap())
     }
 
-    /// What the pools of a world target.
+    /// What the pools of a cluster target.
     fn rendered(names: &[&str]) -> Vec<Arc<MachineConfig>> {
         let object = |name: &&str| json!({"metadata": {"name": format!("rendered-{name}-1")}, "spec": {}});
         names.iter().map(|name| Arc::new(serde_json::from_value(object(name)).unwrap())).collect()
+    }
+
+    /// A cluster with these pools and what they target.
+    fn cluster<const N: usize>(pools: [Arc<MachineConfigPool>; N], targets: &[&str]) -> ClusterState {
+        ClusterState::of(Tables::default().with_objects(pools.to_vec()).with_objects(rendered(targets)))
     }
 
     fn label(name: &str) -> Value {
@@ -471,46 +487,40 @@ mod tests {
     #[test]
     fn status_of_all_pools_lists_problems_with_their_pool_and_nodes_without_pool_once() {
         let near = json!({"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]});
-        let stray = serde_json::from_value(json!({"metadata": {"name": "w9"}})).unwrap();
-        let mut world = ClusterState {
-            pools: vec![
-                pool("edge", near, &[]),
-                pool("master", label("master"), &[]),
-                pool("worker", label("worker"), &[]),
-            ],
-            nodes: vec![Arc::new(stray)],
-            machine_configs: rendered(&["edge", "master", "worker"]),
-            ..ClusterState::default()
-        };
-        let (text, is_done) = status_of(&world, None, ReportFormat::Text).unwrap();
+        let unassigned = Arc::new(serde_json::from_value(json!({"metadata": {"name": "w9"}})).unwrap());
+        let pools = [("edge", near), ("master", label("master")), ("worker", label("worker"))];
+        let mut cluster =
+            cluster(pools.map(|(name, selector)| pool(name, selector, &[])), &["edge", "master", "worker"]);
+        cluster.objects_mut().of_mut::<Node>().push(unassigned);
+        let (text, is_done) = status_of(&cluster, &[], None, ReportFormat::Text).unwrap();
         let of_pools: Vec<&str> = text.split("\n\n").collect();
         let [edge, master, worker] = of_pools.as_slice() else { panic!("{text}") };
         assert!(edge.contains("MachineConfigPool edge: spec.nodeSelector") && edge.contains("Near"), "{text}");
         assert!(!master.contains("MachineConfigPool edge") && !worker.contains("MachineConfigPool edge"), "{text}");
         assert!(worker.contains("w9") && text.matches("w9").count() == 1, "{text}");
         assert!(!is_done, "a pool that cannot have nodes has failed");
-        assert_eq!(status_of(&world, Some("edge"), ReportFormat::Text).unwrap().1, is_done);
-        assert!(status_of(&world, Some("worker"), ReportFormat::Text).unwrap().1);
-        let (text, _) = status_of(&world, None, ReportFormat::Json).unwrap();
+        assert_eq!(status_of(&cluster, &[], Some("edge"), ReportFormat::Text).unwrap().1, is_done);
+        assert!(status_of(&cluster, &[], Some("worker"), ReportFormat::Text).unwrap().1);
+        let (text, _) = status_of(&cluster, &[], None, ReportFormat::Json).unwrap();
         let json: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json.as_array().unwrap().len(), 3);
         assert_eq!(json[2]["withoutPool"][0]["node"], "w9");
         assert_eq!((&json[0]["done"], &json[2]["done"]), (&json!(false), &json!(true)));
         assert!(json[0]["problems"][0].to_string().contains("Near"), "{text}");
 
-        world.pools.remove(0);
-        assert!(status_of(&world, None, ReportFormat::Text).unwrap().1);
-        world.pools.clear();
-        assert!(status_of(&world, None, ReportFormat::Text).is_err());
+        cluster.objects_mut().of_mut::<MachineConfigPool>().remove(0);
+        assert!(status_of(&cluster, &[], None, ReportFormat::Text).unwrap().1);
+        cluster.objects_mut().of_mut::<MachineConfigPool>().clear();
+        assert!(status_of(&cluster, &[], None, ReportFormat::Text).is_err());
     }
 
     #[test]
     fn pool_whose_target_is_not_rendered_yet_is_not_done() {
-        let mut world = ClusterState { pools: vec![pool("worker", label("worker"), &[])], ..ClusterState::default() };
-        let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
+        let mut cluster = cluster([pool("worker", label("worker"), &[])], &[]);
+        let (text, is_done) = status_of(&cluster, &[], Some("worker"), ReportFormat::Text).unwrap();
         assert!(text.contains("\npending: MachineConfig rendered-worker-1 is missing") && !is_done, "{text}");
-        world.machine_configs = rendered(&["worker"]);
-        let (text, is_done) = status_of(&world, Some("worker"), ReportFormat::Text).unwrap();
+        *cluster.objects_mut().of_mut() = rendered(&["worker"]);
+        let (text, is_done) = status_of(&cluster, &[], Some("worker"), ReportFormat::Text).unwrap();
         assert!(!text.contains("pending") && is_done, "{text}");
     }
 
@@ -524,11 +534,10 @@ mod tests {
         assert_eq!(failures(&["Degraded"]), ["Degraded"]);
         assert_eq!(failures(&["Degraded", "RenderDegraded"]), ["RenderDegraded"], "the sum is not listed twice");
         assert_eq!(failures(&["Degraded", "NodeDegraded", "RenderDegraded"]), ["NodeDegraded", "RenderDegraded"]);
-        let world =
-            ClusterState { pools: vec![pool("worker", label("worker"), &["Degraded"])], ..ClusterState::default() };
-        let (text, is_done) = status_of(&world, None, ReportFormat::Text).unwrap();
+        let cluster = cluster([pool("worker", label("worker"), &["Degraded"])], &[]);
+        let (text, is_done) = status_of(&cluster, &[], None, ReportFormat::Text).unwrap();
         assert!(text.contains("\nDegraded: why Degraded\n") && !is_done, "{text}");
-        let (text, _) = status_of(&world, Some("worker"), ReportFormat::Json).unwrap();
+        let (text, _) = status_of(&cluster, &[], Some("worker"), ReportFormat::Json).unwrap();
         let json: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["failures"], json!([{"condition": "Degraded", "message": "why Degraded"}]));
         assert_eq!(json["done"], false);

@@ -13,11 +13,10 @@ use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::objects;
-use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::preview::{Admission, Outlook, outlook, preview_changes, unassigned_nodes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
+use seaworthy_runtime::{NAMESPACE, objects};
 use seaworthy_values::text::counted;
 use serde_json::{Value, json};
 
@@ -67,7 +66,7 @@ struct Demo<'r> {
 
 /// The state of the cluster and of the worker pool at one point in time.
 struct PoolState {
-    world: ClusterState,
+    state: ClusterState,
     pool: Arc<MachineConfigPool>,
     outlook: Outlook,
 }
@@ -78,7 +77,7 @@ impl PoolState {
     }
 
     fn nodes(&self) -> impl Iterator<Item = (&str, &Node)> {
-        self.world.nodes.iter().filter_map(|node| Some((node.metadata.name.as_deref()?, &**node)))
+        self.state.nodes().iter().filter_map(|node| Some((node.metadata.name.as_deref()?, &**node)))
     }
 
     fn degraded(&self) -> Vec<(String, String)> {
@@ -104,13 +103,13 @@ impl Demo<'_> {
 
         let begin = self.wait_until(|now| now.outlook.nodes.len() == workers && now.is_done(), false).await?;
         for name in ["50-worker-motd", "60-worker-banner"] {
-            if begin.world.machine_config(name).is_some() {
+            if begin.state.machine_config(name).is_some() {
                 return Err(Failure::invalid(format!(
                     "MachineConfig {name} of the demo already exists; delete it, or use another --data"
                 )));
             }
         }
-        self.heading(&format!("A fleet: {}", counted(begin.world.nodes.len(), "node")))?;
+        self.heading(&format!("A fleet: {}", counted(begin.state.nodes().len(), "node")))?;
         self.print_status(&begin)?;
 
         self.heading("Preview: a message of the day on the workers (seaworthy plan -f 50-worker-motd.yaml)")?;
@@ -179,22 +178,22 @@ impl Demo<'_> {
     async fn plan(&self, manifest: &Value) -> Result<(), Failure> {
         let now = Timestamp::now();
         let client = &self.cluster.client;
-        let before = ClusterState::read(client, true).await.map_err(Failure::failed)?;
+        let parts = plan::preview_parts(Templates::default());
+        let before = ClusterState::read(client, &parts, true).await.map_err(Failure::failed)?;
         let mut after = before.clone();
         let refused = after.apply(manifest, &Admission::of_changes(), now).err().unwrap_or_default();
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::failed)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
-        let mut preview =
-            preview_changes(&before, after, &plan::preview_inputs(remote, Templates::default(), now, true)).await;
+        let mut preview = preview_changes(&before, after, &plan::preview_inputs(remote, parts, now, true)).await;
         preview.pools.retain(|pool| pool.name == WORKER);
         plan::print_text(&plan::PlanReport::of_cluster(preview, refused, std::slice::from_ref(manifest)), false)
     }
 
     async fn read_state(&self) -> Result<Option<PoolState>, Failure> {
-        let world = ClusterState::read(&self.cluster.client, false).await.map_err(Failure::failed)?;
-        let found = outlook(&world, WORKER, Timestamp::now());
-        let pool = world.pool(WORKER).cloned();
-        Ok(pool.zip(found).map(|(pool, outlook)| PoolState { world, pool, outlook }))
+        let state = ClusterState::read(&self.cluster.client, &[], false).await.map_err(Failure::failed)?;
+        let found = outlook(&state, WORKER, Timestamp::now());
+        let pool = state.pool(WORKER).cloned();
+        Ok(pool.zip(found).map(|(pool, outlook)| PoolState { state, pool, outlook }))
     }
 
     /// Waits until a condition holds; prints the roll-out status meanwhile if `prints_status`.
@@ -220,7 +219,7 @@ impl Demo<'_> {
     /// Prints the roll-out status: on a terminal over the previous one, elsewhere only new lines.
     fn print_status(&mut self, now: &PoolState) -> Result<(), Failure> {
         let mut text = Vec::new();
-        write_status(&mut text, WORKER, &now.pool, &now.outlook, &unassigned_nodes(&now.world))?;
+        write_status(&mut text, WORKER, &now.pool, &now.outlook, &unassigned_nodes(&now.state))?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let is_live = std::io::stdout().is_terminal();
         let is_progress = |line: &&str| line.starts_with('[') || line.contains("Degraded: ");

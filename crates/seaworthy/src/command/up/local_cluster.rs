@@ -13,10 +13,11 @@ use seaworthy_controllers::{OperatorOptions, operators, process};
 use seaworthy_fetch::{HostPattern, Policy};
 use seaworthy_fleet::{Fleet, FleetOptions, FleetTimings};
 use seaworthy_listen::{BindError, Listener, addresses};
-use seaworthy_machineconfig::operator::NAMESPACE;
-use seaworthy_machineconfig::{objects, operator};
+use seaworthy_machineconfig::operator;
 use seaworthy_node::DaemonIntervals;
+use seaworthy_runtime::NAMESPACE;
 use seaworthy_runtime::cluster::Client;
+use seaworthy_runtime::objects;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_deploy::policy::own_node;
 use seaworthy_deploy::{Component, rights};
-use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_runtime::NAMESPACE;
 use serde_json::{Value, json};
 
 /// The role of a simulated node's kubelet.

@@ -1,10 +1,15 @@
-//! Objects: applies, creates and deletes manifests of any kind, for commands.
+//! Objects: applies, creates and deletes manifests of any kind and patches objects, for commands. Controllers write with the
+//! applier only.
 
+use k8s_openapi::ClusterResourceScope;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
-use kube::{Api, Client};
-use seaworthy_runtime::cluster::{ClusterError, call_error};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::cluster::{ClusterError, call_error};
 
 const FIELD_MANAGER: &str = "seaworthy";
 
@@ -46,6 +51,23 @@ pub async fn delete(client: &Client, manifest: &Value) -> Result<(), ClusterErro
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         gone => gone.map(drop).map_err(|error| call_error(&format!("delete {what}"), &error)),
     }
+}
+
+/// Applies a merge patch to an object of the whole cluster.
+///
+/// # Errors
+///
+/// If the cluster refuses it.
+pub async fn patch<K>(client: &Client, name: &str, patch: &Value) -> Result<K, ClusterError>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let patched = Api::<K>::all(client.clone()).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    patched.map_err(|error| call_error(&format!("patch {} {name}", K::kind(&())), &error))
 }
 
 /// The API of an object, its name, and its kind and name for messages.
