@@ -18,12 +18,13 @@ use kube::{Api, Client};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_deploy::policy::own_node;
-use seaworthy_deploy::{Component, rights};
+use seaworthy_deploy::{Component, controllers_account, rights};
 use seaworthy_fleet::{Fleet, FleetOptions, FleetTimings, Workload};
 use seaworthy_host::Host as _;
+use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_node::paths;
-use seaworthy_runtime::NAMESPACE;
 use seaworthy_runtime::objects;
+use seaworthy_runtime::{NAMESPACE, Operator as _};
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
 use support::{WAIT_TIMEOUT, World, file, is_degraded, timings, value_of};
@@ -335,7 +336,8 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
 async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing_else() {
     let cluster = Cluster::start().await;
     let mut world = World::start(cluster.client(), timings()).await;
-    let deployed = rights::of(Component::Daemon, NAMESPACE, &[]).into_iter().chain(own_node::objects());
+    let manifest = MachineConfigOperator::default().manifest(&controllers_account(NAMESPACE));
+    let deployed = rights::of(Component::Daemon, NAMESPACE, &[manifest]).into_iter().chain(own_node::objects());
     for object in deployed.chain(kubelet()) {
         objects::create(&world.client, &object).await.unwrap();
     }

@@ -58,7 +58,10 @@ pub fn accepted(operators: &[Box<dyn Operator>]) -> Vec<&'static str> {
 }
 
 fn unknown(name: &str, operators: &[Box<dyn Operator>]) -> String {
-    format!("--only {name}: no operator or controller has that name; accepted are {}", accepted(operators).join(", "))
+    format!(
+        "--only {name}: no operator or controller has that name; expected one of {}",
+        accepted(operators).join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use seaworthy_change::preview::PreviewPart;
+use seaworthy_deploy::rule::named_rule;
 use seaworthy_deploy::{OperatorManifest, controllers_account};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::operator::MachineConfigOptions;
@@ -31,5 +32,15 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 /// The definitions, rights and policies of every operator, for an installation in `namespace`.
 pub fn manifests(namespace: &str) -> Vec<OperatorManifest> {
     let account = controllers_account(namespace);
-    all(OperatorOptions::default()).iter().map(|operator| operator.manifest(&account)).collect()
+    let manifest = |operator: &dyn Operator| {
+        let mut manifest = operator.manifest(&account);
+        manifest.namespace_rules.push(named_rule(
+            "coordination.k8s.io",
+            &["leases"],
+            &[&operator.lease()],
+            &["get", "update"],
+        ));
+        manifest
+    };
+    all(OperatorOptions::default()).iter().map(|operator| manifest(&**operator)).collect()
 }

@@ -16,10 +16,14 @@ pub struct Account {
 #[derive(Clone, Debug, Default)]
 pub struct OperatorManifest {
     pub definitions: Vec<CustomResourceDefinition>,
-    /// RBAC rules for the whole cluster, as [`crate::rule`] makes them.
+    /// RBAC rules of its controllers for the whole cluster, as [`crate::rule`] makes them.
     pub cluster_rules: Vec<Value>,
-    /// RBAC rules for Seaworthy's own namespace.
+    /// RBAC rules of its controllers for Seaworthy's own namespace.
     pub namespace_rules: Vec<Value>,
+    /// RBAC rules of the Ignition endpoint for the whole cluster.
+    pub server_rules: Vec<Value>,
+    /// RBAC rules of every node for the whole cluster.
+    pub daemon_rules: Vec<Value>,
     /// Admission policies and their bindings.
     pub policies: Vec<Value>,
 }

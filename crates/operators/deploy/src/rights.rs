@@ -1,16 +1,12 @@
-//! Rights of each component: what its code does, and nothing else. Those of the controllers are the sum of the operators' rights.
+//! Rights of each component: what its code does, and nothing else. Most are the sum of what the operators need.
 
 use std::collections::BTreeMap;
 
-use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MACHINE_CONFIGURATION};
 use serde_json::{Value, json};
 
 use crate::component::Component;
 use crate::operator_manifest::OperatorManifest;
 use crate::rule::{READ, named_rule, rule};
-
-const MACHINE_CONFIG_GROUP: &str = "machineconfiguration.openshift.io";
-const OPERATOR_GROUP: &str = "operator.openshift.io";
 
 /// The account, roles and bindings of a component.
 pub fn of(component: Component, namespace: &str, operators: &[OperatorManifest]) -> Vec<Value> {
@@ -58,6 +54,7 @@ fn binding(kind: &str, metadata: Value, role: &str, name: &str, subject: &Value)
 }
 
 fn cluster_rules(component: Component, namespace: &str, operators: &[OperatorManifest]) -> Vec<Value> {
+    let of_operators = |rules: fn(&OperatorManifest) -> &Vec<Value>| operators.iter().flat_map(rules).cloned();
     match component {
         Component::Controllers => {
             let common = [
@@ -65,20 +62,14 @@ fn cluster_rules(component: Component, namespace: &str, operators: &[OperatorMan
                 rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "watch"]),
                 named_rule("", &["namespaces"], &[namespace], &["get"]),
             ];
-            common.into_iter().chain(operators.iter().flat_map(|operator| operator.cluster_rules.clone())).collect()
+            common.into_iter().chain(of_operators(|operator| &operator.cluster_rules)).collect()
         }
-        Component::Server => {
-            vec![rule(MACHINE_CONFIG_GROUP, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ)]
-        }
-        Component::Daemon => vec![
+        Component::Server => of_operators(|operator| &operator.server_rules).collect(),
+        Component::Daemon => {
             // Nodes have these of their own where there is a node authorizer; a policy limits each to its own Node.
-            rule("", &["nodes"], &["get", "list", "watch", "patch"]),
-            // The rendered MachineConfig that a node needs is named in its order, so no list is needed.
-            rule(MACHINE_CONFIG_GROUP, &["machineconfigs"], &["get"]),
-            // Certificates and the pull secret, which do not pass through rendered MachineConfigs.
-            named_rule(MACHINE_CONFIG_GROUP, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
-            named_rule(OPERATOR_GROUP, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
-        ],
+            let common = [rule("", &["nodes"], &["get", "list", "watch", "patch"])];
+            common.into_iter().chain(of_operators(|operator| &operator.daemon_rules)).collect()
+        }
     }
 }
 
@@ -91,10 +82,7 @@ fn namespaced_rules<'a>(
     let events = ("default", vec![rule("events.k8s.io", &["events"], &["create", "patch"])]);
     let own = match component {
         Component::Controllers => {
-            let common = [
-                rule("coordination.k8s.io", &["leases"], &["create"]),
-                named_rule("coordination.k8s.io", &["leases"], &["seaworthy-controllers"], &["get", "update"]),
-            ];
+            let common = [rule("coordination.k8s.io", &["leases"], &["create"])];
             let own = operators.iter().flat_map(|operator| operator.namespace_rules.clone());
             vec![(namespace, common.into_iter().chain(own).collect())]
         }

@@ -72,6 +72,11 @@ impl Operator for MachineConfigOperator {
         &[BASE, KUBELET, CONTAINER_RUNTIME, RENDER, ROLLOUT, GARBAGE]
     }
 
+    /// The name that builds with one lease for everything used, so that one of them and this one never act at once.
+    fn lease(&self) -> String {
+        "seaworthy-controllers".to_owned()
+    }
+
     fn required_definitions(&self) -> Vec<CustomResourceDefinition> {
         let name = |resource: ResourceType| format!("{}.{}", resource.plural, resource.group);
         let read: Vec<String> = Caches::default().set().resources().map(name).collect();
@@ -83,6 +88,8 @@ impl Operator for MachineConfigOperator {
             definitions: definitions(),
             cluster_rules: rights::cluster_rules(),
             namespace_rules: rights::namespace_rules(),
+            server_rules: rights::server_rules(),
+            daemon_rules: rights::daemon_rules(),
             policies: policy::objects(&account.user).into(),
         }
     }

@@ -20,15 +20,25 @@ use crate::cache::Cache;
 pub struct RequiredDefinition {
     pub name: String,
     pub version: String,
+    /// Whether it is the operator's own, not another operator's whose objects it reads.
+    pub is_own: bool,
 }
 
 impl RequiredDefinition {
+    /// The definitions that an operator reads, of which these are its own.
+    pub fn all(read: &[CustomResourceDefinition], own: &[CustomResourceDefinition]) -> Vec<RequiredDefinition> {
+        let is_own = |name: &str| own.iter().any(|definition| definition.name_any() == name);
+        let required = read.iter().map(RequiredDefinition::of);
+        required.map(|required| RequiredDefinition { is_own: is_own(&required.name), ..required }).collect()
+    }
+
     /// The storage version of a definition, which is the one its operator works with.
-    pub fn of(definition: &CustomResourceDefinition) -> RequiredDefinition {
+    fn of(definition: &CustomResourceDefinition) -> RequiredDefinition {
         let version = definition.spec.versions.iter().find(|version| version.storage);
         RequiredDefinition {
             name: definition.name_any(),
             version: version.map(|version| version.name.clone()).unwrap_or_default(),
+            is_own: true,
         }
     }
 }
@@ -60,12 +70,14 @@ impl fmt::Display for MissingDefinition {
     }
 }
 
-/// Whether none of the required definitions is installed, or about to be removed. Then the cluster does not use the operator;
-/// otherwise it has those of another release, or not yet all of this one.
+/// Whether none of the operator's own definitions is installed, or about to be removed. Then the cluster does not use the
+/// operator; otherwise it has those of another release, or not yet all of this one.
 pub fn are_absent(required: &[RequiredDefinition], missing: &[MissingDefinition]) -> bool {
-    let is_absent =
-        |missing: &MissingDefinition| matches!(missing.reason, MissingReason::NotFound | MissingReason::Terminating);
-    missing.len() == required.len() && missing.iter().all(is_absent)
+    let is_absent = |required: &RequiredDefinition| {
+        let found = missing.iter().find(|missing| missing.name == required.name);
+        found.is_some_and(|found| matches!(found.reason, MissingReason::NotFound | MissingReason::Terminating))
+    };
+    required.iter().any(|required| required.is_own) && required.iter().filter(|required| required.is_own).all(is_absent)
 }
 
 /// A CustomResourceDefinition without its schemas, which can be megabytes.
@@ -230,7 +242,7 @@ mod tests {
     }
 
     fn required(name: &str, version: &str) -> RequiredDefinition {
-        RequiredDefinition { name: name.to_owned(), version: version.to_owned() }
+        RequiredDefinition { name: name.to_owned(), version: version.to_owned(), is_own: true }
     }
 
     #[test]
@@ -263,6 +275,10 @@ mod tests {
         assert!(!are_absent(&["a", "c"], "v1"), "one more definition is needed than the cluster has");
         assert!(!are_absent(&["a"], "v2"), "another version is needed");
         assert!(!are_absent(&["b", "c"], "v1"), "not established yet");
+        let others = |name: &str| RequiredDefinition { is_own: false, ..self::required(name, "v1") };
+        let absent = |required: &[RequiredDefinition]| super::are_absent(required, &definitions.missing(required));
+        assert!(absent(&[required("c", "v1"), others("a")]), "another operator is installed");
+        assert!(!absent(&[required("a", "v1"), others("c")]), "the other operator is missing");
     }
 
     #[tokio::test]

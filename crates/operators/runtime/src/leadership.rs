@@ -104,6 +104,11 @@ impl LeaderElector {
         (LeaderElector { leases, name: name.to_owned(), election, timings, until }, leadership)
     }
 
+    /// The name of the lease.
+    pub fn lease(&self) -> &str {
+        &self.name
+    }
+
     /// Acquires and renews the lease for as long as it is polled; returns when leadership is lost.
     pub async fn run(&mut self) {
         loop {

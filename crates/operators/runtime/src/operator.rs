@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use seaworthy_change::preview::PreviewPart;
-use seaworthy_deploy::{Account, OperatorManifest};
+use seaworthy_deploy::{Account, OperatorManifest, controllers_account};
 use seaworthy_values::list;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -95,8 +95,14 @@ pub trait Operator: Send + Sync {
         &[]
     }
 
-    /// The definitions of the kinds that its caches read. While one is not served, the operator is off.
+    /// The definitions of the kinds that its caches read, those of other operators too. While one is not served, the operator
+    /// is off.
     fn required_definitions(&self) -> Vec<CustomResourceDefinition>;
+
+    /// The lease of the process that runs it. One for each operator, so that processes with different ones act side by side.
+    fn lease(&self) -> String {
+        format!("seaworthy-{}", self.name())
+    }
 
     /// What it needs in a cluster, with the definitions of all its kinds: what `seaworthy manifests` writes and `--install`
     /// installs.
@@ -120,8 +126,8 @@ pub async fn supervise(
     availability: &Availability,
 ) {
     let name = operator.name();
-    let required: Vec<RequiredDefinition> =
-        operator.required_definitions().iter().map(RequiredDefinition::of).collect();
+    let own = operator.manifest(&controllers_account(&context.namespace)).definitions;
+    let required = RequiredDefinition::all(&operator.required_definitions(), &own);
     let mut restart_delay = RestartDelay::default();
     let mut missing = definitions.missing_changed(&required, None).await;
     loop {

@@ -170,7 +170,7 @@ pub enum Command {
     /// Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs, renders one MachineConfig per pool,
     /// and rolls it out. With several replicas, one is the leader and the others stand by.
     ///
-    /// Runs until interrupted. Exit code: 0 on a requested stop; 1 if the lease is lost, so that a supervisor restarts
+    /// Runs until interrupted. Exit code: 0 on a requested stop; 1 if a lease is lost, so that a supervisor restarts
     /// the process; 2 if it cannot start.
     #[command(after_help = CONTROLLERS_EXAMPLES)]
     Controllers(Controllers),

@@ -43,8 +43,8 @@ pub struct Plan {
 pub struct Controllers {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Run only these operators or controllers: machineconfig, or its parts base, kubelet, container-runtime, render,
-    /// rollout, garbage
+    /// Run only these operators or controllers; an unknown name lists them all. Each operator has a lease: of several
+    /// processes that run it or parts of it, one acts
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Folder with base templates that replace the built-in ones
@@ -54,7 +54,7 @@ pub struct Controllers {
     /// repeated
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
-    /// Namespace of the lease and of fetched remote content
+    /// Namespace of the leases and of fetched remote content
     #[arg(long, value_name = "NAME", default_value = seaworthy_runtime::NAMESPACE)]
     pub namespace: String,
     /// Serve /metrics, /healthz and /readyz on this address [default: disabled]

@@ -3,26 +3,29 @@
 
 mod toy;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::{Api, Client, CustomResourceExt as _, Resource};
+use kube::{Api, Client, CustomResourceExt as _, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_change::preview::PreviewPart;
 use seaworthy_controllers::process::{self, ProcessOptions};
-use seaworthy_controllers::{OperatorOptions, operators};
+use seaworthy_controllers::{OperatorOptions, OperatorSelection, operators};
+use seaworthy_deploy::controllers_account;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_machineconfig::cluster_state::ClusterState;
 use seaworthy_machineconfig::pending::pending;
 use seaworthy_machineconfig::preview::{Admission, ApplyOutcome, PreviewInputs, preview_changes};
 use seaworthy_machineconfig::render::render_pool::Remote;
-use seaworthy_runtime::{Metrics, NAMESPACE, Operator, build};
+use seaworthy_runtime::{EnabledControllers, Leadership, Metrics, NAMESPACE, Operator, OperatorContext, build};
 use seaworthy_testkit::{Cluster, controller_config, file};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,18 +54,23 @@ impl Drop for Running {
 impl Running {
     /// A process with the real operators and the toy.
     async fn start(cluster: &Cluster, installs_definitions: bool) -> Running {
+        let options = ProcessOptions { elects_leader: false, installs_definitions, ..ProcessOptions::new(NAMESPACE) };
+        Running::with(cluster, options).await
+    }
+
+    /// A process that competes for the lease of this operator.
+    async fn candidate(cluster: &Cluster, operator: &str) -> Running {
+        let selection = OperatorSelection::parse(&[operator.to_owned()], &all()).unwrap();
+        let options = ProcessOptions { selection, installs_definitions: true, ..ProcessOptions::new(NAMESPACE) };
+        Running::with(cluster, options).await
+    }
+
+    async fn with(cluster: &Cluster, options: ProcessOptions) -> Running {
         let client = cluster.client();
-        let mut all: Vec<Box<dyn Operator>> = operators::all(OperatorOptions::default());
-        all.push(Box::new(Toy));
         let metrics = Arc::<Metrics>::default();
-        let options = ProcessOptions {
-            elects_leader: false,
-            installs_definitions,
-            probes: Some("127.0.0.1:0".parse().unwrap()),
-            metrics: Arc::clone(&metrics),
-            ..ProcessOptions::new(NAMESPACE)
-        };
-        let prepared = process::prepare(client.clone(), all, options).await.unwrap();
+        let probes = Some("127.0.0.1:0".parse().unwrap());
+        let options = ProcessOptions { probes, metrics: Arc::clone(&metrics), ..options };
+        let prepared = process::prepare(client.clone(), all(), options).await.unwrap();
         let probes = prepared.probes_address().unwrap();
         let process = tokio::spawn(async move { process::run(prepared, std::future::pending()).await.unwrap() });
         Running { client, metrics, probes, process }
@@ -132,6 +140,10 @@ impl Running {
     }
 }
 
+fn all() -> Vec<Box<dyn Operator>> {
+    operators::all(OperatorOptions::default()).into_iter().chain([Box::new(Toy) as _]).collect()
+}
+
 fn target(pool: &MachineConfigPool) -> Option<String> {
     pool.spec.configuration.as_ref()?.name.clone().filter(|name| !name.is_empty())
 }
@@ -165,10 +177,62 @@ async fn removed_definition_stops_its_operator_alone_and_it_starts_again_with_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_definition_stops_every_operator_that_reads_its_kind() {
+    let cluster = Cluster::start().await;
+    let running = Running::start(&cluster, true).await;
+    running.reports("[+]toy ok").await;
+    let name = MachineConfig::crd().metadata.name.unwrap();
+    running.api::<CustomResourceDefinition>().delete(&name, &DeleteParams::default()).await.unwrap();
+    running.reports(&format!("[-]toy off: CustomResourceDefinition {name} not found")).await;
+    running.reports(&format!("[-]machineconfig off: CustomResourceDefinition {name} not found")).await;
+    assert!(!running.is_available("toy") && !running.is_available("machineconfig"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_with_different_operators_act_side_by_side() {
+    let cluster = Cluster::start().await;
+    let (machineconfig, toy) =
+        (Running::candidate(&cluster, "machineconfig").await, Running::candidate(&cluster, "toy").await);
+    machineconfig.create::<ControllerConfig>(controller_config()).await;
+    machineconfig.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
+    toy.create::<Buoy>(Buoy::new("b", BuoySpec { colour: "red".to_owned() })).await;
+    toy.is::<Buoy>("b", |buoy| painted(buoy) == Some("red")).await;
+    let leases: Api<Lease> = Api::namespaced(cluster.client(), NAMESPACE);
+    let names: Vec<String> =
+        leases.list(&ListParams::default()).await.unwrap().iter().map(|lease| lease.name_any()).collect();
+    assert_eq!(names, ["seaworthy-controllers", "seaworthy-toy"]);
+}
+
+#[tokio::test]
+async fn every_operator_requires_the_definitions_of_the_kinds_that_it_reads() {
+    let cluster = Cluster::start().await;
+    let account = controllers_account(NAMESPACE);
+    let name = |definition: &CustomResourceDefinition| definition.metadata.name.clone().unwrap();
+    let defined: BTreeSet<String> =
+        all().iter().flat_map(|it| it.manifest(&account).definitions).map(|it| name(&it)).collect();
+    for operator in all() {
+        let context = OperatorContext {
+            client: cluster.client(),
+            leadership: Leadership::always(),
+            metrics: Arc::default(),
+            clock: Arc::new(Timestamp::now),
+            build: build().into(),
+            namespace: NAMESPACE.into(),
+        };
+        let caches = operator.start(&context, &EnabledControllers::All).caches;
+        let read: BTreeSet<String> =
+            caches.resources().map(|resource| format!("{}.{}", resource.plural, resource.group)).collect();
+        let required: BTreeSet<String> = operator.required_definitions().iter().map(name).collect();
+        let expected: BTreeSet<String> = read.intersection(&defined).cloned().collect();
+        assert_eq!(required, expected, "{}", operator.name());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_without_definitions_is_off_and_starts_when_they_are_installed() {
     let cluster = Cluster::start().await;
     let running = Running::start(&cluster, false).await;
-    let page = running.reports(&format!("[!]toy off: CustomResourceDefinition {BUOYS} not found")).await;
+    let page = running.reports(&format!("[!]toy off: CustomResourceDefinition {BUOYS} not found, and 1 more")).await;
     assert!(page.contains("[!]machineconfig off: CustomResourceDefinition "), "{page}");
     assert!(page.starts_with("HTTP/1.1 503"), "nothing runs: {page}");
     assert!(!running.is_available("toy") && !running.is_available("machineconfig"));

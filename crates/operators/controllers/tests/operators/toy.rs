@@ -112,12 +112,12 @@ impl Operator for Toy {
     }
 
     fn required_definitions(&self) -> Vec<CustomResourceDefinition> {
-        vec![Buoy::crd()]
+        vec![Buoy::crd(), MachineConfig::crd()]
     }
 
     fn manifest(&self, _: &Account) -> OperatorManifest {
         OperatorManifest {
-            definitions: self.required_definitions(),
+            definitions: vec![Buoy::crd()],
             cluster_rules: vec![
                 rule("toy.example.com", &["buoys"], &["get", "list", "watch"]),
                 rule("toy.example.com", &["buoys/status"], &["patch"]),

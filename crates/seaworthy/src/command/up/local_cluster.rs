@@ -187,7 +187,7 @@ fn in_process_client(server: &Server, user: &str, group: &str) -> Client {
     Client::new(server.in_process(Identity::authenticated(user, [group.to_owned()])), "default")
 }
 
-/// Runs the controllers. No other process can open the folder, so there is no election; the lease keeps other controllers on
+/// Runs the controllers. No other process can open the folder, so there is no election; the leases keep other controllers on
 /// this server from becoming leader.
 async fn controllers(
     server: &Server,
@@ -208,10 +208,10 @@ async fn controllers(
     let client = in_process_client(server, "seaworthy-controllers", MASTERS);
     let operators = operators::all(OperatorOptions { machineconfig });
     let prepared = process::prepare(client.clone(), operators, settings).await.map_err(Failure::failed)?;
-    let over = shutdown_requested(stop);
+    let (leases, over) = (prepared.leases(), shutdown_requested(stop));
     tasks.spawn(async move {
         tokio::select! {
-            () = process::hold_lease(client, NAMESPACE, LEASE_HOLDER) => {}
+            () = process::hold_leases(client, NAMESPACE, &leases, LEASE_HOLDER) => {}
             () = over => {}
         }
     });

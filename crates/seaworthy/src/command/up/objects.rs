@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_controllers::operators;
 use seaworthy_deploy::policy::own_node;
 use seaworthy_deploy::{Component, rights};
 use seaworthy_runtime::NAMESPACE;
@@ -15,7 +16,7 @@ const KUBELET: &str = "seaworthy-simulated-kubelet";
 pub fn all(authority: &str) -> Vec<Value> {
     let mut all = vec![controller_config(authority), kubelet(), binding()];
     // Daemons have here what they have in every cluster, and no node writes another's.
-    all.extend(rights::of(Component::Daemon, NAMESPACE, &[]));
+    all.extend(rights::of(Component::Daemon, NAMESPACE, &operators::manifests(NAMESPACE)));
     all.extend(own_node::objects());
     all
 }
