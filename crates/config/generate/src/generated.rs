@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfig, MachineConfigSpec};
+use kube::Resource;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
+use seaworthy_api::meta::is_owner;
 use seaworthy_api::vocabulary::machineconfiguration::{annotation, label};
 use serde_json::{Value, json};
 
@@ -76,10 +78,10 @@ pub(crate) fn machine_config(
 }
 
 /// The reference by which an object owns what was made from it, as its controller.
-pub(crate) fn owner(kind: &str, metadata: &ObjectMeta) -> OwnerReference {
+pub(crate) fn owner<K: Resource<DynamicType = ()>>(metadata: &ObjectMeta) -> OwnerReference {
     OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: kind.to_owned(),
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
         controller: Some(true),
@@ -88,8 +90,9 @@ pub(crate) fn owner(kind: &str, metadata: &ObjectMeta) -> OwnerReference {
 }
 
 /// The reference before there is a cluster: the controller that takes over fills in the rest.
-pub(crate) fn bootstrap_owner(kind: &str) -> OwnerReference {
-    OwnerReference { api_version: API_VERSION.to_owned(), kind: kind.to_owned(), ..<_>::default() }
+pub(crate) fn bootstrap_owner<K: Resource<DynamicType = ()>>() -> OwnerReference {
+    let (api_version, kind) = (K::api_version(&()).into_owned(), K::kind(&()).into_owned());
+    OwnerReference { api_version, kind, ..<_>::default() }
 }
 
 /// What to write so that an object becomes as wanted; `None` if it is so already.
@@ -118,10 +121,9 @@ pub(crate) fn updated_to(existing: &MachineConfig, wanted: &MachineConfig) -> Op
     Some(update)
 }
 
-/// The references of an object to owners of a kind of ours.
-pub(crate) fn owners<'m>(metadata: &'m ObjectMeta, kind: &str) -> impl Iterator<Item = &'m OwnerReference> {
-    let is_kind = move |owner: &&OwnerReference| owner.kind == kind && owner.api_version == API_VERSION;
-    metadata.owner_references.iter().flatten().filter(is_kind)
+/// The references of an object to owners of a kind.
+pub(crate) fn owners<K: Resource<DynamicType = ()>>(metadata: &ObjectMeta) -> impl Iterator<Item = &OwnerReference> {
+    metadata.owner_references.iter().flatten().filter(|owner| is_owner::<K>(owner))
 }
 
 /// The name of an object; empty if it has none.
@@ -131,11 +133,13 @@ pub(crate) fn name_of(metadata: &ObjectMeta) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_api::machineconfiguration::KubeletConfig;
+
     use super::*;
 
     fn made(build: &str) -> MachineConfig {
         let owner =
-            owner("KubeletConfig", &ObjectMeta { name: Some("a".into()), uid: Some("1".into()), ..<_>::default() });
+            owner::<KubeletConfig>(&ObjectMeta { name: Some("a".into()), uid: Some("1".into()), ..<_>::default() });
         machine_config("99-x", "x", build, owner, config(&[GeneratedFile::new("/a", "text")], &[]))
     }
 

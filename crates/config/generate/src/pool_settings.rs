@@ -11,7 +11,9 @@ mod settings_view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
@@ -25,11 +27,7 @@ use crate::generated::{self, GeneratedFile, name_of, owners};
 use crate::name::NameScheme;
 
 /// A kind of settings for pools.
-pub trait PoolSettings {
-    /// The object as it was seen, for a change.
-    fn object_ref(&self) -> ObjectRef;
-    /// Name, finalizers and the like.
-    fn metadata(&self) -> &ObjectMeta;
+pub trait PoolSettings: Resource<DynamicType = (), Scope = ClusterResourceScope> {
     /// The pools that get the settings.
     fn selector(&self) -> Option<&LabelSelector>;
     /// What was reported so far.
@@ -140,9 +138,8 @@ pub enum PoolOutcome {
     Failed(Refusal),
 }
 
-/// Names and texts of a kind of settings.
+/// Names and messages of a kind of settings.
 pub(crate) struct SettingsKind {
-    pub(crate) kind: &'static str,
     pub(crate) scheme: NameScheme,
     /// The message when no pool is selected; the object's name follows if it ends in a blank.
     pub(crate) no_pool: &'static str,
@@ -192,9 +189,13 @@ fn as_text<S: serde::Serializer>(reason: &GeneratorReason, serializer: S) -> Res
 
 impl SettingsKind {
     /// Whether a MachineConfig was made from an object of this kind, by this release or an older one.
-    pub(crate) fn has_made(&self, machine_config: &MachineConfig, pools: &[Arc<MachineConfigPool>]) -> bool {
+    pub(crate) fn has_made<K: PoolSettings>(
+        &self,
+        machine_config: &MachineConfig,
+        pools: &[Arc<MachineConfigPool>],
+    ) -> bool {
         let name = name_of(&machine_config.metadata);
-        owners(&machine_config.metadata, self.kind).next().is_some()
+        owners::<K>(&machine_config.metadata).next().is_some()
             || (self.scheme.is_name(name) && is_generated(machine_config))
             || pools.iter().any(|pool| self.legacy_of(pool).iter().any(|legacy| legacy == name))
     }
@@ -236,7 +237,7 @@ pub(crate) fn decide<K: PoolSettings>(
     let pools = selected(&selection, inputs.pools);
     if pools.is_empty() {
         let name = if family.no_pool.ends_with(' ') { name_of(view.object) } else { "" };
-        let why = in_vain(family.kind, name_of(view.object), inputs.object.selector(), inputs.pools);
+        let why = in_vain(&K::kind(&()), name_of(view.object), inputs.object.selector(), inputs.pools);
         let refusal =
             Refusal::new(GeneratorReason::NoPool, format!("Error: {}{name}; {why}", family.no_pool)).at(SELECTOR);
         // What was made for pools that were selected before goes, as it would one by one.
@@ -260,7 +261,7 @@ pub(crate) fn orphans<K: PoolSettings>(
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
 ) -> Vec<Change> {
-    let live: BTreeSet<&str> = all.iter().filter_map(|object| object.metadata().uid.as_deref()).collect();
+    let live: BTreeSet<&str> = all.iter().filter_map(|object| object.meta().uid.as_deref()).collect();
     let claimed: BTreeSet<String> = all.iter().flat_map(|object| claims(family, object.as_ref(), pools)).collect();
     let is_orphan = |machine_config: &MachineConfig| {
         let metadata = &machine_config.metadata;
@@ -268,7 +269,7 @@ pub(crate) fn orphans<K: PoolSettings>(
         if !family.scheme.is_name(name) || claimed.contains(name) || !is_generated(machine_config) {
             return false;
         }
-        let mut owners = owners(metadata, family.kind).filter(|owner| !owner.uid.is_empty()).peekable();
+        let mut owners = owners::<K>(metadata).filter(|owner| !owner.uid.is_empty()).peekable();
         // Differs: upstream deletes whatever has such a name and another build, its owner alive or not.
         match owners.peek() {
             Some(_) => !owners.any(|owner| live.contains(owner.uid.as_str())),
@@ -293,18 +294,18 @@ pub(crate) fn bootstrap_machine_configs<K: PoolSettings>(
         let selection = selection.map_err(|error| invalid(format!("invalid label selector: {error}")))?;
         for pool in selected(&selection.unwrap_or_default(), pools) {
             let role = name_of(&pool.metadata);
-            let object = name_of(object.metadata());
+            let object = name_of(object.meta());
             if let Some((other, _)) = made.get(role) {
                 let message = format!(
                     "{kind} {object} and {kind} {other} both select pool {role}; before there is a cluster a pool takes one: \
                      put all settings for {role} into a single manifest",
-                    kind = family.kind
+                    kind = K::kind(&())
                 );
                 return Err(invalid(message));
             }
             let files = (content.files)(pool)?;
             let config = generated::config(&files, &[]);
-            let owner = generated::bootstrap_owner(family.kind);
+            let owner = generated::bootstrap_owner::<K>();
             let name = family.scheme.name(role, "");
             made.insert(role.to_owned(), (object, generated::machine_config(&name, role, build, owner, config)));
         }
@@ -365,7 +366,7 @@ fn in_vain(kind: &str, name: &str, selector: Option<&LabelSelector>, pools: &[Ar
 
 /// The names that an object has by its annotation and its finalizers.
 fn claims<K: PoolSettings>(family: &SettingsKind, object: &K, pools: &[Arc<MachineConfigPool>]) -> Vec<String> {
-    let metadata = object.metadata();
+    let metadata = object.meta();
     let selection = object.selector().and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
     let named = |suffix: &str| -> Vec<String> {
         let pools = selected(&selection, pools);

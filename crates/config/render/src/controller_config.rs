@@ -8,7 +8,7 @@ use seaworthy_ignition::node::Node;
 
 use crate::finding::Finding;
 use crate::inspection::{Inspection, name_of};
-use crate::keys;
+use crate::{keys, kinds};
 
 /// The ControllerConfig, as far as rendering looks at it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct ControllerConfig {
 impl ControllerConfig {
     /// Takes a manifest. The error is everything that is wrong with what rendering takes from it.
     pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
-        let mut inspection = Inspection::new("ControllerConfig", "wrong-type", object);
+        let mut inspection = Inspection::new(kinds::CONTROLLER_CONFIG, "wrong-type", object);
         inspection.map(object.get("spec"), &Path::of(&["spec"]));
         let mut text = |keys: &[&str]| inspection.text(object, keys).map(str::to_owned);
         let read = ControllerConfig {
@@ -68,7 +68,7 @@ impl OsImageStreams {
     /// Takes a manifest of the kind OSImageStream. The error is everything that is wrong with what rendering takes from
     /// it.
     pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
-        let mut inspection = Inspection::new("OSImageStream", "wrong-type", object);
+        let mut inspection = Inspection::new(kinds::OS_IMAGE_STREAM, "wrong-type", object);
         let path = Path::of(&["status"]);
         let mut read = OsImageStreams {
             name: name_of(object).to_owned(),

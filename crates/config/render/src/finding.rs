@@ -6,6 +6,8 @@ use seaworthy_ignition::path::Step;
 use seaworthy_ignition::{Node, Path, Problem, Severity};
 use serde::Serialize;
 
+use crate::kinds;
+
 /// One fact about the inputs or the result. Findings never change the result; those with the severity `error` are the
 /// reasons why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +44,12 @@ pub struct FieldLocation {
 impl FieldLocation {
     /// A place in a MachineConfig.
     pub fn machine_config(name: impl Into<String>, path: &Path) -> Self {
-        FieldLocation { kind: "MachineConfig", name: name.into(), path: path.to_string(), remote: None }
+        FieldLocation { kind: kinds::MACHINE_CONFIG, name: name.into(), path: path.to_string(), remote: None }
     }
 
     /// A place in a pool.
     pub fn pool(name: impl Into<String>, path: &str) -> Self {
-        FieldLocation { kind: "MachineConfigPool", name: name.into(), path: path.to_owned(), remote: None }
+        FieldLocation { kind: kinds::MACHINE_CONFIG_POOL, name: name.into(), path: path.to_owned(), remote: None }
     }
 }
 
@@ -68,7 +70,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A place in the pool itself names it.
         let is_of_pool = |pool: &&String| {
-            self.places.first().is_some_and(|place| place.kind == "MachineConfigPool" && place.name == **pool)
+            self.places.first().is_some_and(|place| place.kind == kinds::MACHINE_CONFIG_POOL && place.name == **pool)
         };
         if let Some(pool) = self.pool.as_ref().filter(|pool| !is_of_pool(pool)) {
             write!(f, "pool {pool}: ")?;

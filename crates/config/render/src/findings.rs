@@ -9,6 +9,7 @@ use seaworthy_ignition::path::Step;
 use seaworthy_ignition::{UNITS, dropin_path, unit_path};
 
 use crate::finding::{FieldLocation, Finding};
+use crate::kinds;
 use crate::locator::{LocatedValue, Locator};
 use crate::object::{LARGE_OBJECT_BYTES, MAX_OBJECT_BYTES};
 use crate::prepare::Prepared;
@@ -255,7 +256,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let places = builds
             .values()
             .map(|input| FieldLocation {
-                kind: "MachineConfig",
+                kind: kinds::MACHINE_CONFIG,
                 name: input.source.name().to_owned(),
                 path: path.clone(),
                 remote: None,

@@ -14,6 +14,7 @@ mod findings;
 mod inspection;
 mod json;
 pub mod keys;
+pub mod kinds;
 mod locator;
 pub mod machine_config;
 mod name;

@@ -11,7 +11,7 @@ use seaworthy_ignition::node::{Map, Node, Value};
 
 use crate::finding::Finding;
 use crate::inspection::{Inspection, KnownKeys, name_of};
-use crate::keys;
+use crate::{keys, kinds};
 
 /// A MachineConfig. The manifest stays as it was read, so that every value can be traced to its place.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<'a> MachineConfig<'a> {
     fn of_tree(object: &'a api::MachineConfig, spec: Node<'a>, document: u32) -> Self {
         let mut tree = map([
             ("apiVersion", text(API_VERSION)),
-            ("kind", text("MachineConfig")),
+            ("kind", text(kinds::MACHINE_CONFIG)),
             ("metadata", metadata_tree(object)),
             ("spec", spec),
         ]);
@@ -222,7 +222,7 @@ const FIELDS: [&str; 7] =
 
 /// Checks the types and the keys of a manifest.
 fn inspect(object: &Node<'_>) -> Vec<Finding> {
-    let mut inspection = Inspection::new("MachineConfig", "wrong-type", object);
+    let mut inspection = Inspection::new(kinds::MACHINE_CONFIG, "wrong-type", object);
     inspection.object(object, &FIELDS);
     let path = Path::of(&["spec"]);
     let Some(spec) = inspection.map(object.get("spec"), &path) else {

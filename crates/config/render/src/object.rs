@@ -7,7 +7,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_ignition::node::{Map, Node, Value};
 
 use crate::render::Rendered;
-use crate::{BUFFER_BYTES, json, keys};
+use crate::{BUFFER_BYTES, json, keys, kinds};
 
 /// The size limit of objects in a cluster: the request limit of etcd.
 pub const MAX_OBJECT_BYTES: usize = 1_572_864;
@@ -33,7 +33,7 @@ impl<'r> Rendered<'r, '_> {
             entry("apiVersion", text(keys::API_VERSION)),
             entry("blockOwnerDeletion", Node::made(Value::Bool(true))),
             entry("controller", Node::made(Value::Bool(true))),
-            entry("kind", text("MachineConfigPool")),
+            entry("kind", text(kinds::MACHINE_CONFIG_POOL)),
             entry("name", text(&self.pool.name)),
             entry("uid", text(&self.pool.uid)),
         ];
@@ -44,7 +44,7 @@ impl<'r> Rendered<'r, '_> {
         ];
         Node::made(Value::Map(Map(vec![
             entry("apiVersion", text(keys::API_VERSION)),
-            entry("kind", text("MachineConfig")),
+            entry("kind", text(kinds::MACHINE_CONFIG)),
             entry("metadata", Node::made(Value::Map(Map(metadata)))),
         ])))
     }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::finding::Finding;
 use crate::inspection::{Inspection, KnownKeys};
-use crate::keys;
 use crate::selector::Selector;
+use crate::{keys, kinds};
 
 /// A pool: which MachineConfigs feed it, and who owns the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Pool {
     /// Takes a manifest. The error is everything that is wrong with it.
     pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
         let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default().to_owned();
-        let mut inspection = Inspection::new("MachineConfigPool", "invalid-pool", object);
+        let mut inspection = Inspection::new(kinds::MACHINE_CONFIG_POOL, "invalid-pool", object);
         inspection.object(object, &FIELDS);
         if name.len() > MAX_NAME_LENGTH {
             let message = format!(

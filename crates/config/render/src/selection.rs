@@ -7,11 +7,11 @@ use seaworthy_ignition::{Severity, spelling};
 use seaworthy_values::list::listed;
 
 use crate::finding::{FieldLocation, Finding};
-use crate::keys;
 use crate::machine_config::MachineConfig;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
 use crate::selector::Selector;
+use crate::{keys, kinds};
 
 /// The inputs of a pool in merge order: later ones win. Beside them what keeps some of them from being merged.
 ///
@@ -56,7 +56,7 @@ pub(crate) fn inputs<'r, 't>(
     selected.sort_by(|a, b| rank(a).cmp(&rank(b)));
 
     let of_input = |input: &Prepared<'_>, path: &str| FieldLocation {
-        kind: "MachineConfig",
+        kind: kinds::MACHINE_CONFIG,
         name: input.source.name().to_owned(),
         path: path.to_owned(),
         remote: None,

@@ -7,7 +7,7 @@ use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
 use seaworthy_manifest::{EntryPart, FileLocation, ManifestText, is_object, parallel};
-use seaworthy_render::{ControllerConfig, FieldLocation, Finding, MachineConfig, OsImageStreams, Pool, keys};
+use seaworthy_render::{ControllerConfig, FieldLocation, Finding, MachineConfig, OsImageStreams, Pool, keys, kinds};
 use seaworthy_values::list;
 
 use crate::failure::Failure;
@@ -15,32 +15,6 @@ use crate::terminal;
 
 /// The API group of the kinds that are read.
 const GROUP: &str = "machineconfiguration.openshift.io";
-
-/// The kinds that are read.
-pub mod kinds {
-    pub const MACHINE_CONFIG: &str = "MachineConfig";
-    pub const MACHINE_CONFIG_POOL: &str = "MachineConfigPool";
-    pub const CONTROLLER_CONFIG: &str = "ControllerConfig";
-    pub const OS_IMAGE_STREAM: &str = "OSImageStream";
-
-    /// The kinds that a cluster generates MachineConfigs from.
-    pub const GENERATING: [&str; 2] = ["ContainerRuntimeConfig", "KubeletConfig"];
-
-    /// All kinds of the group, also those that rendering does not use: any other kind of the group is a spelling mistake.
-    pub const ALL: [&str; 11] = [
-        MACHINE_CONFIG,
-        MACHINE_CONFIG_POOL,
-        CONTROLLER_CONFIG,
-        OS_IMAGE_STREAM,
-        GENERATING[0],
-        GENERATING[1],
-        "InternalReleaseImage",
-        "MachineConfigNode",
-        "MachineOSBuild",
-        "MachineOSConfig",
-        "PinnedImageSet",
-    ];
-}
 
 /// Everything that was read, sorted by kind.
 #[derive(Default)]

@@ -139,7 +139,7 @@ fn is_of_platform(metadata: &ObjectMeta) -> bool {
     // A client that replaces an object as a whole may leave out the annotation of its origin; the field managers remain.
     let is_ours = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(MANAGER);
     is_made
-        || generated::owners(metadata, "ControllerConfig").next().is_some()
+        || generated::owners::<ControllerConfig>(metadata).next().is_some()
         || metadata.managed_fields.iter().flatten().any(is_ours)
 }
 
@@ -187,7 +187,7 @@ pub fn machine_configs(
                         file.content = kubelet::as_written(&file.content);
                     }
                     let name = format!("{number}-{role}{ending}");
-                    let owner = generated::owner("ControllerConfig", &controller_config.metadata);
+                    let owner = generated::owner::<ControllerConfig>(&controller_config.metadata);
                     let config = generated::config(&files, &units);
                     made.push(generated::machine_config(&name, role, build, owner, config));
                 }

@@ -9,11 +9,10 @@ mod validate;
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::GeneratorReason;
-use seaworthy_change::{Change, ObjectRef};
+use seaworthy_change::Change;
 
 use crate::generated::GeneratedFile;
 use crate::name::NameScheme;
@@ -28,7 +27,6 @@ pub const NAME_SCHEME: NameScheme =
     NameScheme { word: "containerruntime", noun: "ctrcfgs", legacy: &["containerruntime-managed"] };
 
 const SETTINGS_KIND: SettingsKind = SettingsKind {
-    kind: "ContainerRuntimeConfig",
     scheme: NAME_SCHEME,
     no_pool: "could not find any MachineConfigPool set for ContainerRuntimeConfig ",
     no_name: "could not get ctrcfg key",
@@ -44,14 +42,6 @@ pub enum AdditionalStores {
 }
 
 impl PoolSettings for ContainerRuntimeConfig {
-    fn object_ref(&self) -> ObjectRef {
-        ObjectRef::of(self)
-    }
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
     fn selector(&self) -> Option<&LabelSelector> {
         self.spec.machine_config_pool_selector.as_ref()
     }
@@ -108,7 +98,9 @@ fn content<'c>(
     let files = move |pool: &MachineConfigPool| {
         let mut files = Vec::new();
         if storage::is_needed(settings, has_stores).map_err(invalid)? {
-            let is_ours = |machine_config: &MachineConfig| SETTINGS_KIND.has_made(machine_config, pools);
+            let is_ours = |machine_config: &MachineConfig| {
+                SETTINGS_KIND.has_made::<ContainerRuntimeConfig>(machine_config, pools)
+            };
             let base = source::file(pool, machine_configs, is_ours, STORAGE_CONF).map_err(|error| {
                 let message = format!("could not generate origin ContainerRuntime Configs: {error}");
                 Refusal::new(GeneratorReason::NoBase, message)

@@ -13,14 +13,13 @@ mod values;
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::kubelet_config::TlsSecurityProfile;
 use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason};
 use seaworthy_api::vocabulary::seaworthy::annotation::KUBELET_CONFIG_PATH;
 
-use seaworthy_change::{Change, ObjectRef};
+use seaworthy_change::Change;
 
 use crate::conditions::Notice;
 use crate::generated::{GeneratedFile, name_of};
@@ -44,21 +43,12 @@ pub fn as_written(content: &[u8]) -> Vec<u8> {
 pub const NAME_SCHEME: NameScheme = NameScheme { word: "kubelet", noun: "kubelet config", legacy: &[] };
 
 const SETTINGS_KIND: SettingsKind = SettingsKind {
-    kind: "KubeletConfig",
     scheme: NAME_SCHEME,
     no_pool: "could not find any MachineConfigPool set for KubeletConfig",
     no_name: "could not get kubelet config key",
 };
 
 impl PoolSettings for KubeletConfig {
-    fn object_ref(&self) -> ObjectRef {
-        ObjectRef::of(self)
-    }
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
     fn selector(&self) -> Option<&LabelSelector> {
         self.spec.machine_config_pool_selector.as_ref()
     }
@@ -145,7 +135,7 @@ fn content<'c>(
             let message = format!("could not get original kubelet config: {why}");
             Refusal::new(GeneratorReason::NoBase, message)
         };
-        let is_ours = |machine_config: &MachineConfig| SETTINGS_KIND.has_made(machine_config, pools);
+        let is_ours = |machine_config: &MachineConfig| SETTINGS_KIND.has_made::<KubeletConfig>(machine_config, pools);
         let base = source::file(pool, machine_configs, is_ours, path).map_err(|error| no_base(error.to_string()))?;
         let mut base = match base {
             Some(bytes) => document::read(&bytes)

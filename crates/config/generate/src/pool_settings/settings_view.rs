@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
-use seaworthy_api::meta::Selection;
+use seaworthy_api::meta::{Selection, is_owner};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason, annotation, label};
-use seaworthy_change::Change;
+use seaworthy_change::{Change, ObjectRef};
 use serde_json::{Map, json};
 
 use super::{
@@ -28,7 +28,7 @@ pub(super) struct SettingsView<'v, 'a, K> {
 
 impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
     pub(super) fn new(family: &'v SettingsKind, inputs: &'v Inputs<'a, K>) -> Self {
-        SettingsView { family, inputs, object: inputs.object.metadata() }
+        SettingsView { family, inputs, object: inputs.object.meta() }
     }
 
     /// The decision about an object that cannot be served at all.
@@ -122,7 +122,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         };
         let foreign = self.find(name).and_then(|existing| {
             let owners = existing.metadata.owner_references.iter().flatten();
-            owners.filter(|owner| owner.controller == Some(true)).find(|owner| owner.kind != self.family.kind)
+            owners.filter(|owner| owner.controller == Some(true)).find(|owner| !is_owner::<K>(owner))
         });
         if let Some(owner) = foreign {
             let (name, kind, owner) = (name.clone(), owner.kind.clone(), owner.name.clone());
@@ -138,7 +138,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             return Err(no_name(NameError::Taken { name: name.clone() }.to_string()));
         }
         let files = (content.files)(pool)?;
-        let owner = generated::owner(self.family.kind, self.object);
+        let owner = generated::owner::<K>(self.object);
         Ok(generated::machine_config(name, role, self.inputs.build, owner, generated::config(&files, &[])))
     }
 
@@ -152,10 +152,10 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         });
         later
             .filter_map(|other| {
-                let owner = owners(&other.metadata, self.family.kind).next()?;
+                let owner = owners::<K>(&other.metadata).next()?;
                 let lost: Vec<&str> = generated::paths(other).filter(|path| mine.contains(path)).collect();
                 (!lost.is_empty()).then(|| {
-                    let (name, kind) = (name_of(&other.metadata), self.family.kind);
+                    let (name, kind) = (name_of(&other.metadata), K::kind(&()));
                     format!("pool {role}: {} comes from {name} of {kind} {}", lost.join(", "), owner.name)
                 })
             })
@@ -168,7 +168,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             let is_named = |finalizer: &String| {
                 Some(finalizer) == metadata.name.as_ref() || Some(finalizer) == metadata.uid.as_ref()
             };
-            let belongs_to_nobody = owners(metadata, self.family.kind).all(|owner| owner.uid.is_empty());
+            let belongs_to_nobody = owners::<K>(metadata).all(|owner| owner.uid.is_empty());
             let is_named = self.object.finalizers.iter().flatten().any(|own| self.is_own(own) && is_named(own));
             self.is_ours(metadata) || (belongs_to_nobody && is_named)
         };
@@ -192,7 +192,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
     }
 
     fn decided(&self, changes: Vec<Change>, report: Report) -> Decision {
-        super::decided(&self.inputs.object.object_ref(), changes, report)
+        super::decided(&ObjectRef::of(self.inputs.object), changes, report)
     }
 
     /// The MachineConfigs that go: ours for pools that are not selected any more, those of older releases that ours
@@ -208,7 +208,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         let is_departing = |metadata: &ObjectMeta| {
             let name = name_of(metadata);
             let is_of_failed = label::ROLE.of(metadata).is_some_and(|role| failed.contains(role));
-            let is_unclaimed = owners(metadata, self.family.kind).all(|owner| !self.is_live(&owner.uid));
+            let is_unclaimed = owners::<K>(metadata).all(|owner| !self.is_live(&owner.uid));
             let is_old = self.is_ours(metadata) || (legacy.contains(name) && is_unclaimed);
             is_old && !kept.contains(name) && !is_of_failed
         };
@@ -257,12 +257,12 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
     pub(super) fn assignment(&self, pools: &[&MachineConfigPool]) -> Result<NameAssignment, NameError> {
         let claimant = |object: &'_ ObjectMeta, pools: BTreeSet<String>| (object.clone(), pools);
         let mut others: Vec<(ObjectMeta, BTreeSet<String>)> = Vec::new();
-        for object in self.inputs.all.iter().filter(|object| object.metadata().name != self.object.name) {
+        for object in self.inputs.all.iter().filter(|object| object.meta().name != self.object.name) {
             // Who is on the way out is counted as long as its MachineConfigs are there.
             let selection = object.selector().and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
             let pools = selected(&selection, self.inputs.pools);
             let pools = pools.iter().map(|pool| name_of(&pool.metadata).to_owned()).collect();
-            others.push(claimant(object.metadata(), pools));
+            others.push(claimant(object.meta(), pools));
         }
         let mine = pools.iter().map(|pool| name_of(&pool.metadata).to_owned()).collect();
         others.push(claimant(self.object, mine));
@@ -282,7 +282,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             .machine_configs
             .iter()
             .map(|machine_config| {
-                let owner = owners(&machine_config.metadata, self.family.kind).next();
+                let owner = owners::<K>(&machine_config.metadata).next();
                 (name_of(&machine_config.metadata), Existing { owner: owner.map(|owner| owner.uid.as_str()) })
             })
             .collect();
@@ -300,18 +300,18 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
 
     fn is_ours(&self, metadata: &ObjectMeta) -> bool {
         let uid = self.object.uid.as_deref().unwrap_or_default();
-        owners(metadata, self.family.kind).any(|owner| !owner.uid.is_empty() && owner.uid == uid)
+        owners::<K>(metadata).any(|owner| !owner.uid.is_empty() && owner.uid == uid)
     }
 
     fn is_live(&self, uid: &str) -> bool {
         let is = |metadata: &ObjectMeta| !uid.is_empty() && metadata.uid.as_deref() == Some(uid);
-        is(self.object) || self.inputs.all.iter().any(|object| is(object.metadata()))
+        is(self.object) || self.inputs.all.iter().any(|object| is(object.meta()))
     }
 
     fn status(&self, outcome: &SettingsOutcome, notices: &[Notice]) -> Option<Change> {
         let old = self.inputs.object.status();
         let new = status(old, self.object.generation, outcome, notices, &self.inputs.now)?;
-        Some(Change::patch_status(self.inputs.object.object_ref(), new))
+        Some(Change::patch_status(ObjectRef::of(self.inputs.object), new))
     }
 }
 
@@ -333,7 +333,7 @@ impl MetadataPatch {
         if let Some(finalizers) = self.finalizers {
             metadata.insert("finalizers".to_owned(), json!(finalizers));
         }
-        (!metadata.is_empty()).then(|| Change::patch(object.object_ref(), json!({ "metadata": metadata })))
+        (!metadata.is_empty()).then(|| Change::patch(ObjectRef::of(object), json!({ "metadata": metadata })))
     }
 }
 

@@ -96,7 +96,7 @@ fn play<K: Changeable>(cluster: &mut Cluster<K>, act: &Act) {
     };
     let live = |cluster: &Cluster<K>, object: &usize| {
         let name = format!("o{object}");
-        cluster.objects.get(&name).is_some_and(|object| object.metadata().deletion_timestamp.is_none()).then_some(name)
+        cluster.objects.get(&name).is_some_and(|object| object.meta().deletion_timestamp.is_none()).then_some(name)
     };
     match act {
         Act::Create { object, pools, value } => {
@@ -155,12 +155,12 @@ fn check<K: Changeable>(cluster: &Cluster<K>) -> Result<(), TestCaseError> {
                 let made = pool.machine_config.clone().unwrap();
                 prop_assert!(finalizers.contains(&made), "{} has no finalizer on {}", made, name);
                 let owners = cluster.machine_configs[&made].metadata.owner_references.clone().unwrap();
-                prop_assert_eq!(Some(&owners[0].uid), object.metadata().uid.as_ref());
+                prop_assert_eq!(Some(&owners[0].uid), object.meta().uid.as_ref());
                 owned.push(made);
             }
         }
         if decision.report.refused.is_none() {
-            let suffix = annotation::MC_NAME_SUFFIX.of(object.metadata());
+            let suffix = annotation::MC_NAME_SUFFIX.of(object.meta());
             prop_assert!(decision.report.pools.is_empty() || suffix.is_some());
         }
     }

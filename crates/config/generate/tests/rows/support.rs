@@ -158,7 +158,7 @@ impl<K: Kind> Cluster<K> {
     pub fn put_generated(&mut self, role: &str, name: &str, build: &str, owner: Option<&str>) {
         let owners: Vec<Value> = owner
             .map(|owner| {
-                let uid = self.objects.get(owner).map_or("gone", |object| object.metadata().uid.as_deref().unwrap());
+                let uid = self.objects.get(owner).map_or("gone", |object| object.meta().uid.as_deref().unwrap());
                 json!({
                     "apiVersion": "machineconfiguration.openshift.io/v1", "kind": K::KIND, "name": owner, "uid": uid,
                     "controller": true, "blockOwnerDeletion": true,
@@ -245,7 +245,7 @@ impl<K: Kind> Cluster<K> {
     }
 
     fn remove_if_finished(&mut self, name: &str) {
-        let metadata = self.objects[name].metadata();
+        let metadata = self.objects[name].meta();
         if metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().next().is_none() {
             self.objects.remove(name);
         }
@@ -314,16 +314,16 @@ impl<K: Kind> Cluster<K> {
     #[track_caller]
     pub fn assert_success(&self, name: &str) {
         assert_eq!(self.last(name), ("Success".into(), "True".into(), "Success".into()));
-        let metadata = self.objects[name].metadata();
+        let metadata = self.objects[name].meta();
         assert_eq!(self.objects[name].status().unwrap().observed_generation, metadata.generation);
     }
 
     pub fn suffix(&self, name: &str) -> Option<&str> {
-        annotation::MC_NAME_SUFFIX.of(self.objects[name].metadata())
+        annotation::MC_NAME_SUFFIX.of(self.objects[name].meta())
     }
 
     pub fn finalizers(&self, name: &str) -> &[String] {
-        self.objects[name].metadata().finalizers.as_deref().unwrap_or_default()
+        self.objects[name].meta().finalizers.as_deref().unwrap_or_default()
     }
 
     fn inputs<'a>(&'a self, object: &'a K, all: &'a [Arc<K>], configs: &'a [Arc<MachineConfig>]) -> Inputs<'a, K> {

@@ -17,7 +17,8 @@ pub mod publication;
 pub mod transition;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfig, MachineConfigPool};
+use kube::Resource as _;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_render::Finding;
 
@@ -47,14 +48,7 @@ pub fn is_rendered(machine_config: &MachineConfig) -> bool {
 
 /// A pool as owner of what is rendered for it.
 pub fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
-    Some(OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: "MachineConfigPool".to_owned(),
-        name: pool.metadata.name.clone()?,
-        uid: pool.metadata.uid.clone()?,
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    })
+    Some(OwnerReference { block_owner_deletion: Some(true), ..pool.controller_owner_ref(&())? })
 }
 
 fn name_of(metadata: &ObjectMeta) -> &str {

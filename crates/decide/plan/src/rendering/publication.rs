@@ -6,8 +6,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use kube::Resource as _;
 use seaworthy_api::field_manager::last_editor;
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfig, MachineConfigPool, PoolConfiguration};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::ObjectReference;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{PoolEvent, annotation};
@@ -215,8 +216,8 @@ fn event(
 
 fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {
     let source = |name: &String| ObjectReference {
-        api_version: Some(API_VERSION.to_owned()),
-        kind: Some("MachineConfig".to_owned()),
+        api_version: Some(MachineConfig::api_version(&()).into_owned()),
+        kind: Some(MachineConfig::kind(&()).into_owned()),
         name: Some(name.clone()),
         ..ObjectReference::default()
     };

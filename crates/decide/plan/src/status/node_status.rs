@@ -14,12 +14,11 @@ use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use k8s_openapi::jiff::Timestamp;
+use kube::Resource as _;
 use seaworthy_api::machineconfiguration::machine_config_node::{
     NodeConfigImageSpec, NodeConfigImageStatus, NodeConfigVersionSpec, NodeConfigVersionStatus, NodeReference,
 };
-use seaworthy_api::machineconfiguration::{
-    API_VERSION, MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus,
-};
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
 use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason};
@@ -243,7 +242,8 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
     let (spec_differs, status_differs) = differs(old, new);
     let name = new.metadata.name.as_deref().unwrap_or_default();
     let object = || ObjectRef::named::<MachineConfigNode>(name);
-    let applied = |metadata: Value, part: &str, value: Value| json!({ "apiVersion": API_VERSION, "kind": "MachineConfigNode", "metadata": metadata, part: value });
+    let (api_version, kind) = (MachineConfigNode::api_version(&()), MachineConfigNode::kind(&()));
+    let applied = |metadata: Value, part: &str, value: Value| json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, part: value });
     let mut changes = Vec::new();
     if spec_differs {
         let mut metadata = json!({ "name": name });
