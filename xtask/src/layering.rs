@@ -29,9 +29,11 @@ enum Use {
     Whole(&'static str),
     /// Only without its default features, which leaves the part that does no I/O.
     Bare(&'static str),
+    /// Every crate below this folder that has an earlier row.
+    Below(&'static str),
 }
 
-use Use::{Bare, Whole};
+use Use::{Bare, Below, Whole};
 
 const API: Use = Whole("seaworthy-api");
 const IGNITION: Use = Whole("seaworthy-ignition");
@@ -39,7 +41,6 @@ const FETCH: Use = Whole("seaworthy-fetch");
 const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
 const CHANGE: Use = Whole("seaworthy-change");
-const MANIFEST: Use = Whole("seaworthy-manifest");
 const DEPLOY: Use = Whole("seaworthy-deploy");
 const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
@@ -48,15 +49,9 @@ const CEL: Use = Whole("seaworthy-cel");
 const SCHEMA: Use = Whole("seaworthy-schema");
 const STORE: Use = Whole("seaworthy-store");
 const LISTEN: Use = Whole("seaworthy-listen");
-const RESIDENT: Use = Whole("seaworthy-resident");
-const APISERVER: Use = Whole("seaworthy-apiserver");
 const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
-const CONTROLLERS: Use = Whole("seaworthy-controllers");
-const MACHINECONFIG: Use = Whole("seaworthy-machineconfig");
-const SERVE: Use = Whole("seaworthy-serve");
-const FLEET: Use = Whole("seaworthy-fleet");
 
 /// Bottom up, each crate with its folder: the table is the tree below `crates/`.
 const LAYERS: &[Layer] = &[
@@ -65,7 +60,7 @@ const LAYERS: &[Layer] = &[
     pure("crates/config/ignition", "seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("crates/config/render", "seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
     pure("crates/config/manifest", "seaworthy-manifest", &[IGNITION]),
-    pure("crates/operators/deploy", "seaworthy-deploy", &[API]),
+    pure("crates/operators/deploy", "seaworthy-deploy", &[]),
     pure("crates/decide/change", "seaworthy-change", &[]),
     pure("crates/config/generate", "seaworthy-generate", &[API, CHANGE, IGNITION, RENDER]),
     pure("crates/decide/plan", "seaworthy-plan", &[API, CHANGE, GENERATE, IGNITION, RENDER]),
@@ -86,40 +81,14 @@ const LAYERS: &[Layer] = &[
         &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME],
     ),
     // The one crate that knows every operator; no operator knows another.
-    shell("crates/operators/controllers", "seaworthy-controllers", &[CHANGE, DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
+    shell("crates/operators/controllers", "seaworthy-controllers", &[CHANGE, LISTEN, Below("crates/operators/")]),
     shell("crates/machine/serve", "seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("crates/machine/fleet", "seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("crates/trial", "seaworthy-trial", &[]),
-    shell("crates/testkit", "seaworthy-testkit", EVERYTHING),
-    shell("crates/seaworthy", "seaworthy", EVERYTHING),
+    shell("crates/testkit", "seaworthy-testkit", &[Below("crates/")]),
+    shell("crates/seaworthy", "seaworthy", &[Below("crates/")]),
     // The front door must open while the product does not compile.
     shell("xtask", "xtask", &[]),
-];
-
-const EVERYTHING: &[Use] = &[
-    API,
-    CHANGE,
-    IGNITION,
-    FETCH,
-    RENDER,
-    MANIFEST,
-    DEPLOY,
-    GENERATE,
-    PLAN,
-    CEL,
-    FIELDS,
-    SCHEMA,
-    STORE,
-    LISTEN,
-    RESIDENT,
-    APISERVER,
-    HOST,
-    NODE,
-    RUNTIME,
-    CONTROLLERS,
-    MACHINECONFIG,
-    SERVE,
-    FLEET,
 ];
 
 /// The notations and texts that all crates share; only the developer commands do without it, as they must build when the product
@@ -175,16 +144,8 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["seaworthy", "xtask"], "libraries have typed errors: use thiserror"),
 ];
 
-/// Who may hold a Kubernetes client.
-const KUBE_CLIENT_USERS: &[&str] = &[
-    "seaworthy-runtime",
-    "seaworthy-controllers",
-    "seaworthy-machineconfig",
-    "seaworthy-serve",
-    "seaworthy-node",
-    "seaworthy-fleet",
-    "seaworthy-testkit",
-];
+/// The folders of crates that may hold a Kubernetes client.
+const KUBE_CLIENT_FOLDERS: &[&str] = &["crates/operators/", "crates/machine/", "crates/testkit"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
@@ -288,6 +249,12 @@ fn layer(name: &str) -> Option<&'static Layer> {
     LAYERS.iter().find(|layer| layer.name == name)
 }
 
+/// Whether a crate has an earlier row than this layer, and is in this folder.
+fn is_below(layer: &Layer, folder: &str, name: &str) -> bool {
+    let earlier = LAYERS.iter().take_while(|it| it.name != layer.name);
+    earlier.filter(|it| it.folder.starts_with(folder)).any(|it| it.name == name)
+}
+
 fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
     let name = dependency.name.as_str();
     if FOR_TESTS.contains(&name) {
@@ -298,9 +265,10 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
     }
     let allowed = layer.may_use.iter().find(|it| match it {
         Whole(target) | Bare(target) => *target == name,
+        Below(folder) => is_below(layer, folder, name),
     });
     match allowed {
-        Some(Whole(_)) => None,
+        Some(Whole(_) | Below(_)) => None,
         Some(Bare(_)) if dependency.uses_default_features => {
             Some("only with default-features = false, which leaves its pure part".to_owned())
         }
@@ -311,7 +279,7 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
                 .may_use
                 .iter()
                 .map(|it| match it {
-                    Whole(target) | Bare(target) => *target,
+                    Whole(target) | Bare(target) | Below(target) => *target,
                 })
                 .collect();
             let list = if names.is_empty() { "none of ours".to_owned() } else { names.join(", ") };
@@ -321,14 +289,15 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
 }
 
 fn broken_confinement(layer: &Layer, dependency: &Dependency) -> Option<String> {
-    if dependency.name == "kube" && !KUBE_CLIENT_USERS.contains(&layer.name) {
+    let may_hold_client = KUBE_CLIENT_FOLDERS.iter().any(|folder| layer.folder.starts_with(folder));
+    if dependency.name == "kube" && !may_hold_client {
         let client = dependency.features.iter().find(|it| KUBE_CLIENT_FEATURES.contains(&it.as_str()));
         // kube's default features have the client in them.
         if client.is_some() || dependency.uses_default_features {
             return Some(format!(
-                "brings the Kubernetes client (default features, or {}), which only {} may hold",
+                "brings the Kubernetes client (default features, or {}), which only crates in {} may hold",
                 KUBE_CLIENT_FEATURES.join(", "),
-                KUBE_CLIENT_USERS.join(", ")
+                KUBE_CLIENT_FOLDERS.join(", ")
             ));
         }
     }
@@ -362,7 +331,9 @@ fn banned(tree: &Tree) -> Vec<Violation> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{BANNED, Bare, CONFINED, LAYERS, Violation, Whole, banned, declared, impure, layer, pure_selections};
+    use super::{
+        BANNED, Bare, Below, CONFINED, LAYERS, Violation, Whole, banned, declared, impure, layer, pure_selections,
+    };
     use crate::metadata::Metadata;
     use crate::tree::Tree;
 
@@ -411,7 +382,7 @@ mod tests {
         };
         for layer in LAYERS.iter().filter(|layer| is_operator(layer)) {
             for allowed in layer.may_use {
-                let (Whole(name) | Bare(name)) = allowed;
+                let (Whole(name) | Bare(name)) = allowed else { panic!("{} uses a whole folder", layer.name) };
                 assert!(!is_operator(super::layer(name).unwrap()), "{} uses {name}", layer.name);
             }
         }
@@ -425,6 +396,14 @@ mod tests {
         let words: BTreeSet<&str> = map.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
         let missing: Vec<&str> = names.filter(|name| !words.contains(name)).collect();
         assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
+    }
+
+    #[test]
+    fn folder_is_used_up_to_the_own_row() {
+        let uses = |name: &str, used: &str| super::is_below(layer(name).unwrap(), "crates/operators/", used);
+        assert!(uses("seaworthy-controllers", "seaworthy-machineconfig"));
+        assert!(!uses("seaworthy-machineconfig", "seaworthy-controllers"), "it has a later row");
+        assert!(!uses("seaworthy-controllers", "seaworthy-plan"), "it is in another folder");
     }
 
     #[test]
@@ -541,6 +520,7 @@ mod tests {
                         assert!(below.is_pure || !it.is_pure, "{} uses {name}", it.name);
                     }
                     Bare(name) => assert!(layer(name).is_some(), "{name} has no row"),
+                    Below(folder) => assert!(!it.is_pure, "{} uses all of {folder}", it.name),
                 }
             }
         }
