@@ -1,10 +1,11 @@
 //! Benchmarks of release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint, of `daemon` and of a
-//! roll-out, and instruction counts of the hot paths.
+//! roll-out, instruction counts of the hot paths, and the comparison of two commits.
 
 mod apiserver;
 mod baseline;
 pub mod binary;
 mod build;
+mod compare;
 mod daemon;
 mod input;
 pub mod instructions;
@@ -41,6 +42,8 @@ pub enum BenchCommand {
     Rollout(rollout::RolloutArgs),
     /// Time, packages and size of builds from nothing, with the slowest crates and tests.
     Build(build::BuildArgs),
+    /// Every bench on this checkout and on one of another commit, in turns.
+    Compare(compare::CompareArgs),
     /// Instruction counts under callgrind, against the recorded ones.
     Instructions(instructions::InstructionsArgs),
     /// Time the parse of a JSON file into a generic value, in a process of its own.
@@ -67,6 +70,7 @@ pub fn run(command: BenchCommand) -> Result<bool> {
         BenchCommand::Daemon(args) => daemon::run(&Workspace::load()?, &args),
         BenchCommand::Rollout(args) => rollout::run(&Workspace::load()?, &args),
         BenchCommand::Build(args) => build::run(&Workspace::load()?, &args),
+        BenchCommand::Compare(args) => compare::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {
             println!("{}", parse::nanoseconds(&file)?);

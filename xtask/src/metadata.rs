@@ -25,6 +25,15 @@ pub struct Package {
     pub manifest_path: String,
     /// What it declares.
     pub dependencies: Vec<Dependency>,
+    #[serde(default)]
+    pub targets: Vec<Target>,
+}
+
+/// A library, program, test or example of a crate.
+#[derive(Deserialize)]
+pub struct Target {
+    pub name: String,
+    pub kind: Vec<String>,
 }
 
 /// One declared dependency, features inherited from the workspace included.
@@ -55,6 +64,11 @@ impl Metadata {
 }
 
 impl Package {
+    /// Whether it has an example with this name.
+    pub fn has_example(&self, name: &str) -> bool {
+        self.targets.iter().any(|target| target.name == name && target.kind.iter().any(|kind| kind == "example"))
+    }
+
     /// Its folder, relative to the workspace's root.
     pub fn folder(&self, root: &str) -> Option<&str> {
         let folder = self.manifest_path.strip_prefix(root)?.strip_prefix('/')?;

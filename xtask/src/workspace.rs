@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -27,7 +27,13 @@ impl Workspace {
         let xtask = env::var_os("CARGO_MANIFEST_DIR")
             .map(PathBuf::from)
             .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`")?;
-        let root = xtask.parent().with_context(|| format!("{} has no parent folder", xtask.display()))?.to_path_buf();
+        let root = xtask.parent().with_context(|| format!("{} has no parent folder", xtask.display()))?;
+        Workspace::at(root)
+    }
+
+    /// Asks cargo about the workspace in a folder.
+    pub fn at(root: &Path) -> Result<Self> {
+        let root = root.to_path_buf();
         let mut command = Command::new(cargo());
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         command.current_dir(&root);

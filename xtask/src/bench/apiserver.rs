@@ -12,7 +12,7 @@ mod load;
 mod objects;
 pub(super) mod page;
 pub(super) mod targets;
-mod workload;
+pub(super) mod workload;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ pub(super) fn on_one_thread<T>(work: impl Future<Output = Result<T>>) -> Result<
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
-async fn ours(program: &Path, folder: &Path, size: Size) -> Result<Results> {
+pub(super) async fn ours(program: &Path, folder: &Path, size: Size) -> Result<Results> {
     let mut starts: Vec<Duration> = Vec::new();
     for _ in 1..STARTS {
         let candidate = Candidate::ours(program, &emptied(folder)?).await?;

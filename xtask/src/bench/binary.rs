@@ -43,16 +43,27 @@ pub fn release(workspace: &Workspace, package: &str, program: &str) -> Result<Pa
     settled(workspace, package, "bin", program)
 }
 
-/// The same for an example of a package: what may use the test kit.
-pub fn example(workspace: &Workspace, package: &str, program: &str) -> Result<PathBuf> {
-    settled(workspace, package, "example", program)
+/// The same for an example, of the package that has one with this name: what may use the test kit.
+pub fn example(workspace: &Workspace, program: &str) -> Result<PathBuf> {
+    let package = workspace.metadata.packages.iter().find(|package| package.has_example(program));
+    let package = package.with_context(|| format!("no package has an example {program}"))?;
+    settled(workspace, &package.name, "example", program)
+}
+
+/// The build of [`product`].
+pub fn product_build(workspace: &Workspace) -> Command {
+    settled_build(workspace, "seaworthy", "bin", "seaworthy")
 }
 
 fn settled(workspace: &Workspace, package: &str, kind: &str, program: &str) -> Result<PathBuf> {
+    built(settled_build(workspace, package, kind, program), kind, program)
+}
+
+fn settled_build(workspace: &Workspace, package: &str, kind: &str, program: &str) -> Command {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
     command.arg(format!("--{kind}")).arg(program);
     remove_build_variables(&mut command);
-    built(command, kind, program)
+    command
 }
 
 /// Removes from a command's environment what would change what the compiler makes.

@@ -1,6 +1,6 @@
 //! `cargo xtask bench daemon`: time of an update with many files, and memory and processor time of an idle node daemon.
 
-mod process;
+pub(super) mod process;
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use process::Process;
 const PAGE: &str = "docs/evidence/bench-daemon.md";
 
 /// How many files an update brings.
-const FILES: usize = 500;
+pub(super) const FILES: usize = 500;
 /// How often it is timed; the middle one counts.
-const ROUNDS: usize = 9;
+pub(super) const ROUNDS: usize = 9;
 /// An update may take this many times what plain calls take: each file once, and once more for the way back.
 const MAX_TIME_FACTOR: f64 = 2.0;
 /// The daemon runs on every node, beside its workloads.
@@ -47,14 +47,14 @@ pub struct DaemonArgs {
 
 /// Nanoseconds of every round.
 #[derive(Deserialize)]
-struct Times {
+pub(super) struct Times {
     plain: Vec<u64>,
     ours: Vec<u64>,
 }
 
 impl Times {
     /// The middle ones, in milliseconds.
-    fn middle(&self) -> (f64, f64) {
+    pub(super) fn middle(&self) -> (f64, f64) {
         let middle = |all: &[u64]| {
             let mut all = all.to_vec();
             all.sort_unstable();
@@ -66,7 +66,7 @@ impl Times {
 
 /// Measures and reports; false when a limit is not held.
 pub fn run(workspace: &Workspace, args: &DaemonArgs) -> Result<bool> {
-    let timer = binary::example(workspace, "seaworthy-node", "files")?;
+    let timer = binary::example(workspace, "files")?;
     let program = binary::product(workspace, args.binary.as_deref())?;
     let load = machine::load();
     // Below the build folder: the temporary folder may be in memory.

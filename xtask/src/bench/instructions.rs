@@ -133,7 +133,7 @@ fn report(recorded: &Baseline, fresh: &Baseline) -> String {
 }
 
 /// Writes the inputs and runs every case.
-fn count(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Baseline> {
+pub(super) fn count(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Baseline> {
     let program = binary::product(workspace, given)?;
     let folder = workspace.scratch("bench/instructions")?;
     let fleets = [Fleet::new(3, 50), Fleet { pools: 3, configs: 20, dialect: Dialect::V2 }];

@@ -15,7 +15,7 @@ use super::{binary, machine, page};
 use crate::workspace::Workspace;
 
 /// The sizes that the limits are about.
-const FLEETS: &[Fleet] = &[Fleet::new(3, 50), Fleet::new(3, 200), Fleet::new(3, 800), Fleet::new(30, 50)];
+pub(super) const FLEETS: &[Fleet] = &[Fleet::new(3, 50), Fleet::new(3, 200), Fleet::new(3, 800), Fleet::new(30, 50)];
 
 /// Where `--write` puts the result, below the workspace's root.
 const PAGE: &str = "docs/evidence/bench-render.md";
@@ -88,7 +88,7 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
     Ok(verdicts.iter().all(super::limits::Verdict::is_held))
 }
 
-fn command(program: &Path, input: &Path) -> Vec<OsString> {
+pub(super) fn command(program: &Path, input: &Path) -> Vec<OsString> {
     let args: [&OsString; 5] = [&"render".into(), &"-f".into(), &input.into(), &"-o".into(), &"json".into()];
     std::iter::once(program.as_os_str().to_owned()).chain(args.into_iter().cloned()).collect()
 }

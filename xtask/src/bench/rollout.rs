@@ -2,7 +2,7 @@
 //!
 //! - [`fleet`] is what was measured of one fleet, [`targets`] checks it, [`table`] formats it.
 
-mod fleet;
+pub(super) mod fleet;
 mod table;
 mod targets;
 
@@ -38,7 +38,7 @@ pub struct RolloutArgs {
 
 /// Measures and reports; false when a target is missed.
 pub fn run(workspace: &Workspace, args: &RolloutArgs) -> Result<bool> {
-    let program = binary::example(workspace, "seaworthy-machineconfig", "fleet")?;
+    let program = binary::example(workspace, "fleet")?;
     let load = machine::load();
     let sizes: Vec<(usize, u64)> = match args.nodes {
         Some(nodes) => vec![(nodes, 0)],

@@ -5,12 +5,12 @@
 //! - [`wrk`] drives requests, [`machines`] boots a fleet and holds connections.
 //! - [`targets`] checks the results, [`page`] formats them.
 
-mod candidate;
+pub(super) mod candidate;
 mod config;
 mod machines;
 mod page;
 mod targets;
-mod wrk;
+pub(super) mod wrk;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ use wrk::{Connections, Load};
 const PAGE: &str = "docs/evidence/bench-serve.md";
 
 /// Connections that wrk holds: more than a server has threads, fewer than would measure the system's queues.
-const CONNECTIONS: usize = 64;
+pub(super) const CONNECTIONS: usize = 64;
 /// How often each load is driven, in turns; the best round of each server counts, since noise only ever adds.
 const ROUNDS: usize = 5;
 /// How long one round lasts.
-const SECONDS: u64 = 8;
+pub(super) const SECONDS: u64 = 8;
 /// Connections that are held idle.
 const IDLE: usize = 1000;
 /// Machines that boot, and how many of them at a time.
@@ -154,7 +154,7 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
 }
 
 /// What is measured with a client of our own.
-async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8]) -> Result<Results> {
+pub(super) async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8]) -> Result<Results> {
     let client = candidate.client(setup)?;
     // Measured after a first request, so that its one-time memory is not counted for connections.
     let memory = machines::measure_memory(&client, candidate, IDLE).await?;
@@ -163,7 +163,7 @@ async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8]) -> Resul
     Ok(Results { memory, fleet: Some(fleet), ..Results::default() })
 }
 
-fn found(tools: &mut Toolbox, tool: &'static Tool) -> Result<PathBuf, String> {
+pub(super) fn found(tools: &mut Toolbox, tool: &'static Tool) -> Result<PathBuf, String> {
     match tools.ensure(tool) {
         Availability::At(path) => Ok(path),
         Availability::Missing(reason) => Err(format!("{}: {reason}", tool.program)),
