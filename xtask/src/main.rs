@@ -5,6 +5,7 @@
 //! - A check is a [`step::Step`]; a new suite becomes one more row in [`suite::STEPS`].
 //! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
 
+mod background_build;
 mod bench;
 mod enums;
 mod fuzz;

@@ -2,10 +2,13 @@
 //!
 //! Every step runs, even if an earlier one failed: one run shows everything that is wrong.
 
+use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::background_build::BackgroundBuild;
 use crate::skips::Skips;
 use crate::table::{Align, Table};
 use crate::test_result::TestResult;
@@ -23,6 +26,8 @@ pub struct Step {
     pub needs: &'static [&'static Tool],
     /// Does it.
     pub run: fn(&mut Run<'_>) -> Result<Outcome>,
+    /// A build that it needs. In a run of several steps it starts first, in the background.
+    pub build: Option<fn(&Workspace) -> Command>,
 }
 
 /// How a step ended.
@@ -62,14 +67,23 @@ impl<'a> Run<'a> {
     /// Runs the steps in order and prints the closing report; true when nothing failed.
     pub fn finish(mut self, steps: &[&Step]) -> Result<bool> {
         let mut ended = Vec::new();
+        let mut builds = BTreeMap::new();
+        for step in steps.iter().filter(|_| steps.len() > 1) {
+            if let Some(build) = step.build {
+                builds.insert(step.name, BackgroundBuild::start(self.workspace, step.name, build(self.workspace))?);
+            }
+        }
         for step in steps {
             println!("\n==> {}", step.name);
             let begun = Instant::now();
             for tool in step.needs {
                 self.tools.ensure(tool);
             }
-            let outcome =
-                (step.run)(&mut self).unwrap_or_else(|error| Outcome::Failed(format!("could not run: {error:#}")));
+            let outcome = match builds.remove(step.name).map(BackgroundBuild::finish) {
+                None | Some(Ok(Outcome::Passed)) => (step.run)(&mut self),
+                Some(not_built) => not_built,
+            };
+            let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(format!("could not run: {error:#}")));
             match &outcome {
                 Outcome::Passed => self.note_missing(step),
                 Outcome::Failed(what) => {
