@@ -1,4 +1,7 @@
 //! Links of all Markdown files: every relative link and anchor resolves, and every path that the documentation names exists.
+//!
+//! A path in a code span is one from the root of the repository, or the end of one if it names a Rust source: `choice.rs` and
+//! `rollout/mod.rs` must exist in some folder. The paths in the blocks of ARCHITECTURE.md are ends of paths below `crates`.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +14,9 @@ use crate::step::{Outcome, Run};
 /// What a path in a code span begins with.
 const ROOTS: [&str; 5] = ["crates/", "docs/", "examples/", "tests/kubernetes/", "xtask/"];
 
+/// The page whose blocks name paths below `crates`.
+const MAP: &str = "ARCHITECTURE.md";
+
 /// Pages whose code spans name paths of the repository.
 fn names_paths(page: &Path) -> bool {
     page.starts_with("docs") || page.parent() == Some(Path::new(""))
@@ -20,6 +26,8 @@ fn names_paths(page: &Path) -> bool {
 struct Pages {
     root: PathBuf,
     texts: BTreeMap<PathBuf, String>,
+    /// Every Rust source by its path from the root.
+    sources: Vec<PathBuf>,
 }
 
 impl Pages {
@@ -29,7 +37,7 @@ impl Pages {
             let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             texts.insert(file.strip_prefix(root)?.to_owned(), text);
         }
-        Ok(Pages { root: root.to_owned(), texts })
+        Ok(Pages { root: root.to_owned(), texts, sources: sources(root)? })
     }
 
     /// Everything that is wrong.
@@ -48,11 +56,30 @@ impl Pages {
                         for path in paths(span).iter().filter(|path| !self.root.join(path).exists()) {
                             add(format!("`{path}` does not exist"));
                         }
+                        if paths(span).is_empty()
+                            && is_source(span)
+                            && !self.sources.iter().any(|source| source.ends_with(span))
+                        {
+                            add(format!("`{span}` is no Rust source of the repository"));
+                        }
+                    }
+                }
+            }
+            if page == Path::new(MAP) {
+                for line in markdown::fenced(text) {
+                    for path in mapped(line.text).filter(|path| !self.is_mapped(path)) {
+                        problems.push(format!("{}:{}: no {path} below crates", page.display(), line.number));
                     }
                 }
             }
         }
         problems
+    }
+
+    /// Whether a path below `crates` ends like this.
+    fn is_mapped(&self, path: &str) -> bool {
+        let below = self.sources.iter().filter(|source| source.starts_with("crates"));
+        below.flat_map(|source| source.ancestors()).any(|source| source.ends_with(path))
     }
 
     fn problem_of_link(&self, page: &Path, link: &str) -> Option<String> {
@@ -87,13 +114,37 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
+/// Every Rust source below a folder, by its path from there.
+fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+    let sources = markdown::files(root, "rs")?;
+    Ok(sources.iter().map(|source| source.strip_prefix(root).map(Path::to_owned)).collect::<Result<_, _>>()?)
+}
+
+/// What a path may contain.
+fn is_path_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_./-".contains(c)
+}
+
+/// Whether a code span names a Rust source by its name, or by the end of its path.
+fn is_source(span: &str) -> bool {
+    span.ends_with(".rs")
+        && span.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && span.chars().all(is_path_character)
+}
+
+/// The paths in a line of a block: what has a slash or names a Rust source. Folders have small letters, which `HTTP/1.1` has not.
+fn mapped(line: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-./".contains(c);
+    let words = line.split([' ', ',', ';', ':', '(', ')', '`']);
+    words.filter(move |word| (word.contains('/') || word.ends_with(".rs")) && word.chars().all(is_name))
+}
+
 /// The paths of the repository that a code span names: none for a pattern, several for `a/{b,c}`.
 fn paths(span: &str) -> Vec<String> {
     if !ROOTS.iter().any(|root| span.starts_with(root)) {
         return Vec::new();
     }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-{},".contains(c);
-    if !span.chars().all(is_plain) {
+    if !span.chars().all(|c| is_path_character(c) || "{},".contains(c)) {
         return Vec::new();
     }
     match span.split_once('{').and_then(|(head, rest)| Some((head, rest.split_once('}')?))) {
@@ -121,7 +172,8 @@ mod tests {
 
     fn pages(texts: &[(&str, &str)]) -> Pages {
         let texts = texts.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
-        Pages { root: Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned(), texts }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        Pages { root: root.to_owned(), texts, sources: sources(root).unwrap() }
     }
 
     #[test]
@@ -141,6 +193,26 @@ mod tests {
         );
         assert!(problems[1].contains("no heading #nothing"), "{problems:?}");
         assert!(problems[3].contains("`xtask/src/nowhere.rs` does not exist"), "{problems:?}");
+    }
+
+    #[test]
+    fn sources_are_found_by_their_name_or_the_end_of_their_path() {
+        let text =
+            "`links.rs`, `xtask/src/links.rs`, `src/links.rs`, `nowhere.rs`, `elsewhere/links.rs`, `*.rs`, `a.go`\n";
+        let problems = pages(&[("docs/x.md", text)]).problems();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("`nowhere.rs` is no Rust source"), "{problems:?}");
+        assert!(problems[1].contains("`elsewhere/links.rs` is no Rust source"), "{problems:?}");
+    }
+
+    #[test]
+    fn paths_in_blocks_of_the_map_are_looked_up_below_crates() {
+        let text = "`nowhere/x`\n```\n1 HTTP/1.1 (api/src/lib.rs), config/render, rollout/drain.rs\n2 links.rs, api/nowhere\n```\n";
+        let problems = pages(&[("ARCHITECTURE.md", text)]).problems();
+        let expected =
+            ["ARCHITECTURE.md:4: no links.rs below crates", "ARCHITECTURE.md:4: no api/nowhere below crates"];
+        assert_eq!(problems, expected);
+        assert!(pages(&[("README.md", text)]).problems().is_empty(), "other pages have blocks of other kinds");
     }
 
     #[test]

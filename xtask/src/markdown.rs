@@ -1,5 +1,6 @@
 //! Markdown, as far as the lints read it: lines outside of code blocks, code spans, links, headings.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -26,6 +27,14 @@ pub fn prose(text: &str) -> Vec<Line<'_>> {
         }
     }
     lines
+}
+
+/// The lines inside of fenced code blocks.
+pub fn fenced(text: &str) -> Vec<Line<'_>> {
+    let prose: BTreeSet<usize> = prose(text).iter().map(|line| line.number).collect();
+    let lines = text.lines().enumerate().map(|(at, text)| Line { number: at + 1, text });
+    let is_fence = |line: &Line<'_>| matches!(line.text.trim_start().get(..3), Some("```" | "~~~"));
+    lines.filter(|line| !prose.contains(&line.number) && !is_fence(line)).collect()
 }
 
 /// A line split into text (even positions) and code spans (odd positions).
@@ -98,6 +107,8 @@ mod tests {
         let text = "a\n```sh\n[b](c)\n```\n~~~\nd\n~~~\ne\n";
         let lines: Vec<(usize, &str)> = prose(text).iter().map(|line| (line.number, line.text)).collect();
         assert_eq!(lines, [(1, "a"), (8, "e")]);
+        let lines: Vec<(usize, &str)> = fenced(text).iter().map(|line| (line.number, line.text)).collect();
+        assert_eq!(lines, [(3, "[b](c)"), (6, "d")]);
     }
 
     #[test]

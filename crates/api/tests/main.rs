@@ -4,6 +4,7 @@
 
 mod crds;
 mod lossless;
+mod pages;
 mod reference;
 mod rules;
 mod structural;

@@ -4,7 +4,7 @@
 //! description. `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference` writes them; without the variable they
 //! are compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use regex::Regex;
 /// Vocabularies of operators that have no controllers yet.
 const UNUSED: [&str; 3] = ["cluster.rs", "compliance.rs", "kmm.rs"];
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -165,6 +165,72 @@ fn page_of_conditions_and_events_is_current() {
     check("conditions-and-events.md", &page);
 }
 
+/// What marks a word that exists for upstream's objects only.
+const NEVER_SET: &str = "Upstream's, never set here.";
+
+/// Every source file below a folder of the repository, without tests.
+pub fn program(folder: &str) -> Vec<String> {
+    let mut sources = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_for_tests = ["tests", "testkit", "trial", "examples"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && !is_for_tests {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                sources.push(text.split("#[cfg(test)]").next().unwrap().to_owned());
+            }
+        }
+    }
+    sources
+}
+
+/// Every `Enum::Variant` in the sources, under the enum's own name.
+fn used_words() -> BTreeSet<(String, String)> {
+    let alias = Regex::new(r"\b(\w+) as (\w+)\b").unwrap();
+    let path = Regex::new(r"\b([A-Z]\w+)::([A-Z]\w+)\b").unwrap();
+    let mut used = BTreeSet::new();
+    for source in program("crates") {
+        let names: BTreeMap<&str, &str> =
+            alias.captures_iter(&source).map(|found| found.extract()).map(|(_, [name, alias])| (alias, name)).collect();
+        for (_, [name, variant]) in path.captures_iter(&source).map(|found| found.extract()) {
+            used.insert((names.get(name).copied().unwrap_or(name).to_owned(), variant.to_owned()));
+        }
+    }
+    used
+}
+
+/// The page says of a condition, reason or event whether it is ever set.
+#[test]
+fn words_that_nothing_sets_are_marked() {
+    let set = Regex::new(r"(?s)words! \{\s*(?:[ \t]*///[^\n]*\n)+\s*pub enum (\w+) \{\n(.*?)\n    \}").unwrap();
+    let word = Regex::new(&format!(r#"{COMMENT}\s*(\w+) = "[^"]+""#)).unwrap();
+    let used = used_words();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for source in sources() {
+        for found in set.captures_iter(&source) {
+            // Fields of configurations, not reports: users set them.
+            if &found[1] == "KernelType" {
+                continue;
+            }
+            for word in word.captures_iter(&found[2]) {
+                count += 1;
+                let is_used = used.contains(&(found[1].to_owned(), word[2].to_owned()));
+                let is_marked = description(&word[1], &BTreeMap::new()).ends_with(NEVER_SET);
+                if is_used == is_marked {
+                    let what = if is_used { "is used, and marked" } else { "is used nowhere, and not marked" };
+                    wrong.push(format!("{}::{} {what}: {NEVER_SET:?}", &found[1], &word[2]));
+                }
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A key that prose mentions is one that the code uses.
 #[test]
 fn keys_in_the_documentation_exist() {
@@ -185,34 +251,4 @@ fn keys_in_the_documentation_exist() {
         }
     }
     assert!(unknown.is_empty(), "no such key in the vocabulary:\n{}", unknown.join("\n"));
-}
-
-/// The metrics of the controllers, by the names in their sources.
-#[test]
-fn metrics_of_the_controllers_are_documented() {
-    let page = std::fs::read_to_string(root().join("docs/reference/metrics.md")).unwrap();
-    let section = page.split("## seaworthy controllers").nth(1).unwrap().split("\n## ").next().unwrap();
-    let literal = Regex::new(r#""((?:mco|mcc|seaworthy|os_image)_[a-z_]+)""#).unwrap();
-    let mut names = std::collections::BTreeSet::new();
-    let mut folders = vec![root().join("crates/operators")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("tests") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let source = text.split("#[cfg(test)]").next().unwrap();
-                names.extend(literal.captures_iter(source).map(|found| found[1].to_owned()));
-            }
-        }
-    }
-    assert!(names.len() >= 8, "{names:?}");
-    for name in &names {
-        assert!(section.contains(&format!("| `{name}` |")), "docs/reference/metrics.md does not list {name}");
-    }
-    let row = Regex::new(r"(?m)^\| `([a-z_]+)` \|").unwrap();
-    for found in row.captures_iter(section) {
-        assert!(names.contains(&found[1]), "docs/reference/metrics.md lists {}, which no controller has", &found[1]);
-    }
 }

@@ -152,23 +152,23 @@ words! {
         NodeDegraded = "NodeDegraded",
         /// The pool's MachineConfigs cannot be rendered.
         RenderDegraded = "RenderDegraded",
-        /// The pool's image cannot be built.
+        /// The pool's image cannot be built. Set by other controllers only, and part of `Degraded`.
         ImageBuildDegraded = "ImageBuildDegraded",
-        /// The pool's images cannot be pinned.
+        /// The pool's images cannot be pinned. Upstream's, never set here.
         PinnedImageSetsDegraded = "PinnedImageSetsDegraded",
-        /// Work beside configuration has failed.
+        /// Work beside configuration has failed. Upstream's, never set here.
         PoolSynchronizerDegraded = "PoolSynchronizerDegraded",
         /// Any of the above has failed.
         Degraded = "Degraded",
-        /// Of older releases: an image build waits.
+        /// Of older releases: an image build waits. Upstream's, never set here.
         BuildPending = "BuildPending",
-        /// Of older releases: an image is being built.
+        /// Of older releases: an image is being built. Upstream's, never set here.
         Building = "Building",
-        /// Of older releases: the image was built.
+        /// Of older releases: the image was built. Upstream's, never set here.
         BuildSuccess = "BuildSuccess",
-        /// Of older releases: the image could not be built.
+        /// Of older releases: the image could not be built. Upstream's, never set here.
         BuildFailed = "BuildFailed",
-        /// Of older releases: the image build was stopped.
+        /// Of older releases: the image build was stopped. Upstream's, never set here.
         BuildInterrupted = "BuildInterrupted",
     }
 }
@@ -200,13 +200,13 @@ words! {
 words! {
     /// Reasons of the pool condition `ImageBuildDegraded` while it is False.
     pub enum ImageBuildReason {
-        /// An image is being built.
+        /// An image is being built. Upstream's, never set here.
         Building = "Building",
-        /// The image was built.
+        /// The image was built. Upstream's, never set here.
         BuildSuccess = "BuildSuccess",
-        /// An image build waits.
+        /// An image build waits. Upstream's, never set here.
         BuildPending = "BuildPending",
-        /// The pool builds no image.
+        /// The pool builds no image. Upstream's, never set here.
         NoLayeredObjects = "NoLayeredObjects",
     }
 }
@@ -294,11 +294,11 @@ words! {
         Drained = "Drained",
         /// Files and operating system are in place.
         AppliedFilesAndOs = "AppliedFilesAndOS",
-        /// Files are in place.
+        /// Files are in place. Upstream's, never set here.
         AppliedFiles = "AppliedFiles",
-        /// The operating system is in place.
+        /// The operating system is in place. Upstream's, never set here.
         AppliedOsImage = "AppliedOSImage",
-        /// The operating system image was fetched.
+        /// The operating system image was fetched. Upstream's, never set here.
         ImagePulledFromRegistry = "ImagePulledFromRegistry",
         /// The node accepts no new pods.
         Cordoned = "Cordoned",
@@ -308,11 +308,11 @@ words! {
         RebootedNode = "RebootedNode",
         /// The update failed.
         NodeDegraded = "NodeDegraded",
-        /// Images are being pulled and pinned.
+        /// Images are being pulled and pinned. Left to other controllers once it is created.
         PinnedImageSetsProgressing = "PinnedImageSetsProgressing",
-        /// Images could not be pulled and pinned.
+        /// Images could not be pulled and pinned. Left to other controllers once it is created.
         PinnedImageSetsDegraded = "PinnedImageSetsDegraded",
-        /// A release image on the node is broken.
+        /// A release image on the node is broken. Left to other controllers once it is created.
         InternalReleaseImageDegraded = "InternalReleaseImageDegraded",
     }
 }
@@ -430,13 +430,13 @@ words! {
         SetDesiredConfigAndOsImage = "SetDesiredConfigAndOSImage",
         /// The node that runs the operator waits until the others are done.
         DeferringOperatorNodeUpdate = "DeferringOperatorNodeUpdate",
-        /// An annotation of a control-plane node has changed.
+        /// An annotation of a control-plane node has changed. Upstream's, never set here.
         AnnotationChange = "AnnotationChange",
         /// The pool reached its target.
         Completed = "Completed",
         /// The pool has a new target.
         Updating = "Updating",
-        /// A change is not allowed.
+        /// A change is not allowed. Upstream's, never set here.
         ActionProhibited = "ActionProhibited",
         /// Another custom pool selects the same nodes, so they belong to neither.
         NodesInSeveralPools = "NodesInSeveralPools",
@@ -464,45 +464,45 @@ words! {
 words! {
     /// Reasons of events on nodes.
     pub enum NodeEvent {
-        /// The node daemon checked the node after a boot.
+        /// The node daemon checked the node after a boot. Upstream's, never set here.
         BootResync = "BootResync",
         /// The node runs its desired configuration.
         NodeDone = "NodeDone",
         /// The node accepts pods again.
         Uncordon = "Uncordon",
-        /// The node could not be uncordoned.
+        /// The node was not uncordoned for ten minutes; reported by the node daemon.
         FailedToUncordon = "FailedToUncordon",
         /// The node accepts no new pods.
         Cordon = "Cordon",
-        /// The pods are being evicted.
+        /// The pods are being evicted. Upstream's, never set here.
         Drain = "Drain",
-        /// The pods could not be evicted.
+        /// The pods could not be evicted for an hour; reported by the node daemon.
         FailedToDrain = "FailedToDrain",
         /// The pods cannot be evicted, so the drain does not start or does not finish.
         DrainBlocked = "DrainBlocked",
-        /// The pods could not be evicted for an hour.
+        /// The pods could not be evicted for an hour; reported by the drain controller, which names them.
         DrainFailed = "DrainFailed",
         /// The node is about to reboot.
         Reboot = "Reboot",
-        /// The change needs no reboot.
+        /// The change needs no reboot. Upstream's, never set here.
         SkipReboot = "SkipReboot",
-        /// A service was reloaded.
+        /// A service was reloaded. Upstream's, never set here.
         ServiceReload = "ServiceReload",
-        /// A service could not be reloaded.
+        /// A service could not be reloaded. Upstream's, never set here.
         FailedServiceReload = "FailedServiceReload",
-        /// A service was restarted.
+        /// A service was restarted. Upstream's, never set here.
         ServiceRestart = "ServiceRestart",
-        /// A service could not be restarted.
+        /// A service could not be restarted. Upstream's, never set here.
         FailedServiceRestart = "FailedServiceRestart",
-        /// The operating system is being updated.
+        /// The operating system is being updated. Upstream's, never set here.
         OsUpdateStarted = "OSUpdateStarted",
-        /// The new operating system is ready for the next boot.
+        /// The new operating system is ready for the next boot. Upstream's, never set here.
         OsUpdateStaged = "OSUpdateStaged",
-        /// The new operating system is in use.
+        /// The new operating system is in use. Upstream's, never set here.
         OsUpgradeApplied = "OSUpgradeApplied",
-        /// The operating system needs no update.
+        /// The operating system needs no update. Upstream's, never set here.
         OsUpgradeSkipped = "OSUpgradeSkipped",
-        /// An image of the operating system is being applied.
+        /// An image of the operating system is being applied. Upstream's, never set here.
         InClusterUpgrade = "InClusterUpgrade",
         /// The desired configuration cannot be reached from the current one.
         FailedToReconcile = "FailedToReconcile",
@@ -512,17 +512,19 @@ words! {
         OnDiskStateValidationFailed = "OnDiskStateValidationFailed",
         /// A managed file was changed by another process or a user.
         ConfigDriftDetected = "ConfigDriftDetected",
-        /// Managed files are being watched.
+        /// Files that had been changed were restored, with `--repair`; also part of the report of a failure.
+        ConfigDriftRepaired = "ConfigDriftRepaired",
+        /// Managed files are being watched. Upstream's, never set here.
         ConfigDriftMonitorStarted = "ConfigDriftMonitorStarted",
-        /// Managed files are no longer watched.
+        /// Managed files are no longer watched. Upstream's, never set here.
         ConfigDriftMonitorStopped = "ConfigDriftMonitorStopped",
-        /// The previous boot could not finish its update.
+        /// The previous boot could not finish its update. Upstream's, never set here.
         FailedFinalization = "FailedFinalization",
-        /// The node daemon will not stop during the update.
+        /// The node daemon will not stop during the update. Upstream's, never set here.
         AddSigtermProtection = "AddSigtermProtection",
-        /// The node daemon may stop again.
+        /// The node daemon may stop again. Upstream's, never set here.
         RemoveSigtermProtection = "RemoveSigtermProtection",
-        /// The node daemon was asked to stop during the update.
+        /// The node daemon was asked to stop during the update. Upstream's, never set here.
         GotSigtermDuringUpdate = "GotSigtermDuringUpdate",
     }
 }

@@ -3,6 +3,7 @@
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::body_of;
 use seaworthy_ignition::node::Node;
+use toml_edit::DocumentMut;
 
 use crate::fields::{Fields, stream_of};
 use crate::finding::Finding;
@@ -61,25 +62,12 @@ fn default_runtime<'n, 'a>(config: &'n Node<'a>) -> Option<(String, &'n Node<'a>
     })
 }
 
-/// `default_runtime` in the table `crio.runtime` of a TOML text.
-///
-/// One key of one table is all that is looked for, so this reads lines: a table's header, `key = "value"`, comments.
+/// `default_runtime` in the table `crio.runtime` of a TOML text, however the table is written. Of a text that is no TOML nothing
+/// is known: CRI-O does not start with it.
 fn default_runtime_of(toml: &str) -> Option<String> {
-    let mut in_table = false;
-    let mut found = None;
-    for line in toml.lines().map(str::trim) {
-        if line.starts_with('[') {
-            in_table = line.split('#').next().unwrap_or_default().replace([' ', '\t'], "") == "[crio.runtime]";
-        } else if in_table
-            && let Some((key, value)) = line.split_once('=')
-            && key.trim() == "default_runtime"
-        {
-            let value = value.trim();
-            let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-            found = value[1..].split(quote).next().map(str::to_owned);
-        }
-    }
-    found
+    let document = toml.parse::<DocumentMut>().ok()?;
+    let runtime = document.get("crio")?.get("runtime")?.get("default_runtime")?;
+    runtime.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -91,5 +79,28 @@ mod tests {
         let text = "[crio]\ndefault_runtime = \"a\"\n[crio.runtime] # x\n# default_runtime = \"b\"\ndefault_runtime= 'runc' # y\n";
         assert_eq!(default_runtime_of(text).as_deref(), Some("runc"));
         assert_eq!(default_runtime_of("default_runtime = \"runc\"\n"), None);
+    }
+
+    #[test]
+    fn the_table_may_be_written_in_any_form() {
+        for text in [
+            "crio.runtime.default_runtime = \"runc\"\n",
+            "[crio]\nruntime.default_runtime = \"runc\"\n",
+            "[crio]\nruntime = { default_runtime = \"runc\" }\n",
+            "crio = { runtime = { default_runtime = 'runc' } }\n",
+            "[crio.runtime]\ndefault_runtime = \"\"\"runc\"\"\"\n",
+            "[\"crio\".\"runtime\"]\n\"default_runtime\" = \"runc\"\n",
+        ] {
+            assert_eq!(default_runtime_of(text).as_deref(), Some("runc"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_or_no_toml_names_no_runtime() {
+        for text in
+            ["[crio.runtime]\ndefault_runtime = 1\n", "[crio.runtime\ndefault_runtime = \"runc\"\n", "crio = 1\n"]
+        {
+            assert_eq!(default_runtime_of(text), None, "{text}");
+        }
     }
 }

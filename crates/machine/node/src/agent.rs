@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::disruption::Disruption;
 
@@ -19,7 +19,7 @@ use crate::decide::{DecisionInputs, NextAction, decide};
 use crate::drift::certificates::{self, Certificates};
 use crate::drift::{DriftMonitor, validate};
 use crate::failure::Failure;
-use crate::order::{Config, NextAttempt, Order, REPAIRED, Report};
+use crate::order::{Config, NextAttempt, Order, Report};
 use crate::paths;
 use crate::update::boot_mismatch::BootCheck;
 use crate::update::current_config::CurrentConfig;
@@ -204,7 +204,7 @@ impl<H: Host> Agent<H> {
         });
         // The report of an attempt that is followed by another one at once may never be written.
         if report.next_attempt != NextAttempt::Now {
-            let repairs = self.drift.take_notes().into_iter().map(|note| (REPAIRED, note));
+            let repairs = self.drift.take_notes().into_iter().map(|note| (NodeEvent::ConfigDriftRepaired, note));
             report.events.splice(0..0, repairs);
         }
         report
@@ -273,7 +273,7 @@ impl<H: Host> Agent<H> {
             NextAction::Nothing | NextAction::ReportDone => {
                 report.state = State::Done;
                 if next == NextAction::ReportDone {
-                    report.events.push(("NodeDone", format!("runs {}", disk.name)));
+                    report.events.push((NodeEvent::NodeDone, format!("runs {}", disk.name)));
                 }
             }
             NextAction::RequestDrain(request) => report.drain_request = Some(request),
@@ -300,7 +300,9 @@ fn update(
 ) -> Result<Report, Failure> {
     let observed = observe(host, from, to)?;
     match UpdateInProgress::carry_out(host, reboot, from, to, &observed, report.disruption.as_ref())? {
-        UpdateOutcome::Rebooting(why) => Ok(Report { events: vec![("Reboot", why.clone())], ..Report::rebooting(why) }),
+        UpdateOutcome::Rebooting(why) => {
+            Ok(Report { events: vec![(NodeEvent::Reboot, why.clone())], ..Report::rebooting(why) })
+        }
         UpdateOutcome::Settled => {
             report.current = Some(Config::from(to));
             // The order is read again before the next report.

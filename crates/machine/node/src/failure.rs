@@ -1,6 +1,6 @@
 //! Failure of one attempt to follow an order.
 
-use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 use seaworthy_host::HostError;
 
 use crate::decide::target::TargetError;
@@ -12,12 +12,17 @@ pub(crate) struct Failure {
     pub(crate) state: State,
     pub(crate) reason: String,
     pub(crate) next_attempt: NextAttempt,
-    pub(crate) event: &'static str,
+    pub(crate) event: NodeEvent,
 }
 
 impl Failure {
     pub(crate) fn degraded(reason: String) -> Self {
-        Failure { state: State::Degraded, reason, next_attempt: NextAttempt::Backoff, event: "FailedToReconcile" }
+        Failure {
+            state: State::Degraded,
+            reason,
+            next_attempt: NextAttempt::Backoff,
+            event: NodeEvent::FailedToReconcile,
+        }
     }
 
     pub(crate) fn unreconcilable(reason: String) -> Self {
@@ -25,7 +30,7 @@ impl Failure {
             state: State::Unreconcilable,
             reason,
             next_attempt: NextAttempt::OnChange,
-            event: "FailedToReconcile",
+            event: NodeEvent::FailedToReconcile,
         }
     }
 }

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::operator::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::operator::machine_configuration::StorageSection;
-use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 use seaworthy_plan::disruption::Disruption;
 
 use crate::decide::target::TargetState;
 use crate::failure::Failure;
-
-/// Reason of the event about repaired files. It is a Normal event even in a report of a failure.
-pub const REPAIRED: &str = "ConfigDriftRepaired";
 
 /// The content of a configuration, as far as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +121,7 @@ pub struct Report {
     pub disruption: Option<Disruption>,
     pub next_attempt: NextAttempt,
     /// Reasons and notes of events.
-    pub events: Vec<(&'static str, String)>,
+    pub events: Vec<(NodeEvent, String)>,
 }
 
 impl Report {
@@ -172,9 +169,9 @@ impl Report {
             self.reason = format!("{}; {why}", self.reason);
         } else {
             (self.state, self.reason) = (State::Degraded, why.to_owned());
-            self.events.retain(|(reason, _)| *reason == REPAIRED);
+            self.events.retain(|(reason, _)| *reason == NodeEvent::ConfigDriftRepaired);
         }
-        self.events.push(("FailedToReconcile", why.to_owned()));
+        self.events.push((NodeEvent::FailedToReconcile, why.to_owned()));
         self.next_attempt = NextAttempt::Backoff;
     }
 }

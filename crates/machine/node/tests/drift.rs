@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::support::{ManualClock, Node, config, file, files, spec};
 use rstest::rstest;
-use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 use seaworthy_host::{FakeHost, Host as _, Unsynced};
 use seaworthy_node::{Agent, AgentOptions, Report};
 use seaworthy_plan::disruption::policy::of_cluster;
@@ -51,7 +51,7 @@ fn everything_that_differs_is_reverted_at_once_and_its_readers_are_notified_once
     node.host.delete_file(REGISTRY);
     let report = check(&mut node);
     assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
-    assert_eq!(report.events[0].0, "ConfigDriftRepaired");
+    assert_eq!(report.events[0].0, NodeEvent::ConfigDriftRepaired);
     assert!(report.events[0].1.contains(POLICY) && report.events[0].1.contains(REGISTRY), "{}", report.events[0].1);
     assert_eq!(service_calls(&node), ["reload crio.service"]);
     for path in [POLICY, REGISTRY] {
@@ -87,8 +87,9 @@ fn what_was_reverted_is_reported_once_whatever_becomes_of_the_order(#[case] what
     let report = node.settle();
     assert_eq!(report.state, state, "{}", report.reason);
     events.extend(report.events);
-    let repaired =
-        |events: &[(&str, String)]| events.iter().filter(|(reason, _)| *reason == "ConfigDriftRepaired").count();
+    let repaired = |events: &[(NodeEvent, String)]| {
+        events.iter().filter(|(reason, _)| *reason == NodeEvent::ConfigDriftRepaired).count()
+    };
     assert_eq!(repaired(&events), 1, "{events:?}");
     assert_eq!(repaired(&node.step().events), 0);
 }

@@ -62,7 +62,10 @@ fn a_drain_request_is_reported_with_its_time_and_fails_after_its_limit(
     assert_eq!(second.reason, first.reason);
     clock.advance_minutes(1);
     let late = attempt(&mut node);
-    assert_eq!((late.state, late.next_attempt, late.events[0].0), (State::Degraded, NextAttempt::OnChange, event));
+    assert_eq!(
+        (late.state, late.next_attempt, late.events[0].0.as_str()),
+        (State::Degraded, NextAttempt::OnChange, event)
+    );
     assert!(late.reason.contains(request) && late.reason.contains(limit), "{}", late.reason);
     clock.advance_minutes(1);
     assert_eq!(attempt(&mut node).reason, late.reason);

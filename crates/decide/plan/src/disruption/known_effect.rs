@@ -2,7 +2,7 @@
 //!
 //! Used only where no policy matches a file or unit. Every entry is conservative: what cannot be reverted while the machine
 //! runs (a setting that is no longer set, a module that is no longer loaded, a unit that is gone) still needs a reboot. The
-//! node proves afterwards that the running value has changed (`seaworthy-node`, `proof.rs`), and reboots if it has not.
+//! node proves afterwards that the running value has changed (`seaworthy-node`, `update/verification.rs`), and reboots if it has not.
 
 use std::collections::BTreeSet;
 

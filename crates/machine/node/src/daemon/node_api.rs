@@ -12,7 +12,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
-use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, NodeEvent, State, node as annotation};
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_plan::disruption::policy::of_cluster;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::DaemonError;
 use super::reported_state::ReportedState;
-use crate::order::{Config, ConfigSpec, NextAttempt, Order, REPAIRED, Report};
+use crate::order::{Config, ConfigSpec, NextAttempt, Order, Report};
 use crate::paths;
 
 /// The topology of a control plane of one node.
@@ -39,7 +39,7 @@ pub(crate) struct NodeApi {
     name: String,
     reported: ReportedState,
     /// The last note of each reason, and the recorder that counts how often it was published.
-    recorders: Mutex<BTreeMap<&'static str, (String, Recorder)>>,
+    recorders: Mutex<BTreeMap<NodeEvent, (String, Recorder)>>,
     /// MachineConfigs that were read lately, the last one first.
     specs: Vec<(String, Arc<MachineConfigSpec>)>,
 }
@@ -243,20 +243,22 @@ impl NodeApi {
             set(annotation::CURRENT_IMAGE, current.image.as_deref());
         }
         for (reason, note) in &report.events {
-            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable) && *reason != REPAIRED;
+            // That files were repaired is no failure, even in a report of one.
+            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable)
+                && *reason != NodeEvent::ConfigDriftRepaired;
             match is_bad {
-                true => tracing::warn!(node = self.name, reason, "{note}"),
-                false => tracing::info!(node = self.name, reason, "{note}"),
+                true => tracing::warn!(node = self.name, %reason, "{note}"),
+                false => tracing::info!(node = self.name, %reason, "{note}"),
             }
             let event = Event {
                 type_: if is_bad { EventType::Warning } else { EventType::Normal },
-                reason: (*reason).to_owned(),
+                reason: reason.as_str().to_owned(),
                 note: Some(note.chars().take(1000).collect()),
                 action: "Update".to_owned(),
                 secondary: None,
             };
             // The annotations have the same facts as an event that cannot be written.
-            let _ = self.recorder(reason, note).publish(&event, &node.object_ref(&())).await;
+            let _ = self.recorder(*reason, note).publish(&event, &node.object_ref(&())).await;
         }
         // The drain is the first action for an order.
         if report.drain_request.is_some() && !changes.is_empty() {
@@ -284,9 +286,9 @@ impl NodeApi {
 
     /// The recorder for an Event. The one that has published the same note last counts it as a series; another note is another
     /// Event, because a series has the note of its first.
-    fn recorder(&self, reason: &'static str, note: &str) -> Recorder {
+    fn recorder(&self, reason: NodeEvent, note: &str) -> Recorder {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((last, recorder)) = recorders.get(reason)
+        if let Some((last, recorder)) = recorders.get(&reason)
             && last == note
         {
             return recorder.clone();

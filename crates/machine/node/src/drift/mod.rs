@@ -8,6 +8,7 @@ pub mod validate;
 
 use std::collections::BTreeSet;
 
+use seaworthy_api::vocabulary::machineconfiguration::NodeEvent;
 use seaworthy_host::Host;
 
 use crate::clock::Clock;
@@ -103,7 +104,10 @@ impl DriftMonitor {
         } else {
             "seaworthy daemon --diff on the machine shows how it differs".to_owned()
         };
-        let event = if is_current { "ConfigDriftDetected" } else { "PreflightConfigDriftCheckFailed" };
+        let event = match is_current {
+            true => NodeEvent::ConfigDriftDetected,
+            false => NodeEvent::PreflightConfigDriftCheckFailed,
+        };
         Err(Failure { event, ..Failure::degraded(format!("{}; {why_not}", validate::message(disk, &mismatches))) })
     }
 

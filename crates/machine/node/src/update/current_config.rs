@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
+use seaworthy_api::vocabulary::machineconfiguration::NodeEvent;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::{BootChange, Host, HostError};
@@ -95,7 +96,7 @@ pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Ord
                 paths::FORCE
             ));
         }
-        return Err(Failure { event: "OnDiskStateValidationFailed", ..Failure::degraded(differs.join("; ")) });
+        return Err(Failure { event: NodeEvent::OnDiskStateValidationFailed, ..Failure::degraded(differs.join("; ")) });
     }
     store(host, &text(&target), target.built_image.as_deref())?;
     if is_new {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 
 use crate::clock::ClockReading;
 use crate::decide::NextAction;
@@ -80,16 +80,22 @@ impl PendingRequest {
     ///
     /// Differs: the wait continues, because a drain that takes longer than an hour may still end, and upstream requests the same
     /// again.
-    fn failure(&self, now: ClockReading) -> Option<(&'static str, String)> {
+    fn failure(&self, now: ClockReading) -> Option<(NodeEvent, String)> {
         let (timeout, event, verb, after, hint) = match self.is_drain() {
             true => (
                 DRAIN_TIMEOUT,
-                "FailedToDrain",
+                NodeEvent::FailedToDrain,
                 "drain",
                 "1 hour",
                 "the controllers' events about this node name the pods",
             ),
-            false => (UNCORDON_TIMEOUT, "FailedToUncordon", "uncordon", "10 minutes", "check that the controllers run"),
+            false => (
+                UNCORDON_TIMEOUT,
+                NodeEvent::FailedToUncordon,
+                "uncordon",
+                "10 minutes",
+                "check that the controllers run",
+            ),
         };
         (now.since(self.since) >= timeout).then(|| {
             let (request, since) = (&self.request, self.since);

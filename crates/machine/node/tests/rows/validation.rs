@@ -44,7 +44,7 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
     assert_eq!((found.len(), found[0].aspect), (1, aspect), "{found:?}");
     let report = node.agent.check(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Degraded);
-    assert_eq!(report.events[0].0, "ConfigDriftDetected");
+    assert_eq!(report.events[0].0.as_str(), "ConfigDriftDetected");
     assert!(report.reason.starts_with("unexpected on-disk state validating against all: "), "{}", report.reason);
     assert!(report.reason.contains(path) && !report.reason.contains("other"), "{}", report.reason);
     node.note(&report);
