@@ -23,5 +23,5 @@ pub use decision::{Decision, Deferred, Flow, Purpose, Stage};
 pub use event::Event;
 pub use object::ObjectRef;
 pub use resource::{ResourceNames, ResourceType, Scope};
-pub use table::{Table, Tables};
+pub use table::{ObjectTable, Table, TableConflict, Tables};
 pub use time::to_second;

@@ -20,7 +20,7 @@ pub fn all(options: OperatorOptions) -> Vec<Box<dyn Operator>> {
 
 /// The preview parts of every operator.
 pub fn preview_parts(options: OperatorOptions) -> Vec<Box<dyn PreviewPart>> {
-    all(options).iter().flat_map(|operator| operator.preview()).collect()
+    all(options).iter().flat_map(|operator| operator.preview_parts()).collect()
 }
 
 /// The definitions of the kinds of every operator.

@@ -87,7 +87,7 @@ impl Operator for MachineConfigOperator {
         }
     }
 
-    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+    fn preview_parts(&self) -> Vec<Box<dyn PreviewPart>> {
         preview::parts(Arc::clone(&self.options.templates))
     }
 

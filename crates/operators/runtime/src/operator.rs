@@ -103,7 +103,7 @@ pub trait Operator: Send + Sync {
     fn manifest(&self, account: &Account) -> OperatorManifest;
 
     /// Its part of a preview: the controllers that make objects which the controllers of other operators read.
-    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+    fn preview_parts(&self) -> Vec<Box<dyn PreviewPart>> {
         Vec::new()
     }
 

@@ -15,7 +15,7 @@ use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::operator::MachineConfigOptions;
 use seaworthy_machineconfig::preview::{
     Admission, AdmissionIssue, ApplyOutcome, Effect, PoolPreview, Preview, PreviewInputs, preview_changes,
@@ -37,6 +37,9 @@ use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::manifest::misspelt;
 use crate::manifest::objects::{self, ObjectLocation};
 use crate::{output, remote, terminal};
+
+/// The namespace of manifests without one, where no kubeconfig names another.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// A manifest of the input, and where it is.
 struct InputManifest<'t> {
@@ -115,11 +118,12 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
     let parts = preview_parts(templates::read(options.templates.as_deref())?);
     let admission = Admission::of_definitions(operators::definitions());
     let policy = Policy::allowing(options.remote.allow_host.iter().cloned());
-    let (before, snapshots, admission) = if options.server_less {
-        (ClusterState::default().with_parts(&parts), remote::snapshots(&options.remote)?, admission)
+    let (before, namespace, snapshots, admission) = if options.server_less {
+        let state = ClusterState::default().with_parts(&parts).map_err(Failure::failed)?;
+        (state, DEFAULT_NAMESPACE.to_owned(), remote::snapshots(&options.remote)?, admission)
     } else {
         let client = outlook::client(&options.cluster).await?;
-        let state = ClusterState::read(&client, &parts, true).await.map_err(Failure::invalid)?;
+        let state = ClusterState::read(&client, ReadScope::Preview(&parts)).await.map_err(Failure::invalid)?;
         // The content that the cluster has pinned; what is fetched beside it is not kept there.
         let snapshots: Arc<dyn seaworthy_fetch::Snapshots> = match ClusterSnapshots::load(&client, NAMESPACE).await {
             Ok(found) => Arc::new(found),
@@ -131,14 +135,14 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
                 remote::snapshots(&options.remote)?
             }
         };
-        (state, snapshots, admission.for_changes_to(&client).await)
+        (state, client.default_namespace().to_owned(), snapshots, admission.for_changes_to(&client).await)
     };
     let mut after = before.clone();
     let (mut objections, mut ignored) = (Vec::new(), BTreeMap::<String, usize>::new());
     for InputManifest { json, .. } in &given {
         let outcome = match options.delete {
-            true => after.delete(json, &admission),
-            false => after.apply(json, &admission, now),
+            true => after.delete(json, &namespace, &admission),
+            false => after.apply(json, &namespace, &admission, now),
         };
         match outcome {
             Ok(applied) if applied.outcome == ApplyOutcome::Ignored => {
@@ -215,10 +219,13 @@ impl PlanReport<'_> {
         PlanReport { preview: restricted_to(preview, &given), objections, locations, is_on_cluster }
     }
 
-    /// Whether something changes, or something is wrong with the manifests: then the exit code is 1.
+    /// Whether something changes, something is wrong with the manifests, or something may be missing here: then the exit code is
+    /// 1.
     fn needs_attention(&self) -> bool {
         let is_affected = |pool: &PoolPreview| pool.failure.is_some() || differs(pool) || !pool.moved_nodes.is_empty();
-        let is_wrong = |problem: &&PreviewProblem| problem.severity == Severity::Error && self.is_given(problem);
+        let is_wrong = |problem: &&PreviewProblem| {
+            problem.is_incomplete_preview() || problem.severity == Severity::Error && self.is_given(problem)
+        };
         !self.objections.is_empty()
             || !self.preview.unselected.is_empty()
             || !self.preview.newly_unassigned.is_empty()
@@ -507,4 +514,31 @@ fn print_json(report: &PlanReport<'_>) -> Result<(), Failure> {
 
 fn name_of(object: &MachineConfig) -> String {
     object.metadata.name.clone().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_api::machineconfiguration::MachineConfigPool;
+    use seaworthy_change::memory::MemoryError;
+
+    use super::*;
+
+    #[test]
+    fn incomplete_preview_needs_attention() {
+        let report = |problems: Vec<PreviewProblem>| {
+            let preview = Preview {
+                pools: Vec::new(),
+                without_pool: Vec::new(),
+                newly_unassigned: BTreeMap::new(),
+                problems,
+                unselected: Vec::new(),
+                newly_unselected: BTreeSet::new(),
+            };
+            PlanReport::of_cluster(preview, Vec::new(), &[])
+        };
+        let missing = MemoryError::Missing(ObjectRef::named::<MachineConfigPool>("infra"));
+        assert!(report(vec![PreviewProblem::unperformed(&missing)]).needs_attention());
+        let elsewhere = PreviewProblem::of::<MachineConfigPool>(Severity::Error, "base", "infra", String::new());
+        assert!(!report(vec![elsewhere, PreviewProblem::note("unsettled", String::new())]).needs_attention());
+    }
 }

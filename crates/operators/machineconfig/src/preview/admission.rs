@@ -225,8 +225,10 @@ impl Admission {
         if !self.protects || !is_kept || old.is_some_and(|old| keeps_content(old, object)) {
             return None;
         }
-        let metadata = serde_json::from_value(subject["metadata"].clone()).unwrap_or_default();
-        let instead = edit::instead(&metadata);
+        // What does not have the form of metadata must not hide what the object is.
+        let owners = subject["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let owners = owners.filter_map(|owner| serde_json::from_value(owner.clone()).ok()).collect::<Vec<_>>();
+        let instead = edit::instead(is_rendered, &owners);
         Some(format!("it is managed by Seaworthy: {instead}"))
     }
 }
@@ -400,7 +402,13 @@ mod tests {
         assert_eq!(Admission::of_changes().validate(&mut rendered.clone(), None)[0].effect, Effect::Refused);
         let bare = Admission { has_policy: false, ..Admission::of_changes() };
         assert_eq!(bare.validate(&mut rendered.clone(), None)[0].effect, Effect::Reverted);
-        assert!(Admission::of_state().validate(&mut rendered, None).is_empty());
+        assert!(Admission::of_state().validate(&mut rendered.clone(), None).is_empty());
+        rendered["metadata"]["annotations"] = json!({"a": 1});
+        let found = Admission::of_changes().validate(&mut rendered.clone(), None);
+        assert!(
+            found[0].message.contains("it is rendered from"),
+            "also with an annotation that is no string: {found:#?}"
+        );
         let mut base = object("MachineConfig", json!({"fips": true}));
         let key = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
         base["metadata"]["annotations"] = json!({key: "seaworthy-1"});

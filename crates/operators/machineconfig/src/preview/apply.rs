@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use seaworthy_api::meta::is_object;
+use seaworthy_change::memory::planned_uid;
 use seaworthy_change::{ObjectRef, ResourceType, Table, to_second};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::admission::{Admission, AdmissionIssue, Effect};
 use super::manifest::{LAST_APPLIED, Manifest};
 use crate::cluster_state::ClusterState;
+use seaworthy_runtime::tables::OmittedKind;
 
 /// The outcome of applying or deleting a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +34,7 @@ pub struct ApplyResult {
 }
 
 impl ClusterState {
-    /// Applies a manifest, in memory.
+    /// Applies a manifest, in memory, in this namespace if it names none.
     ///
     /// # Errors
     ///
@@ -40,24 +42,32 @@ impl ClusterState {
     pub fn apply(
         &mut self,
         manifest: &Value,
+        namespace: &str,
         admission: &Admission,
         now: Timestamp,
     ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
-        self.change(manifest, admission, Operation::Apply(now))
+        self.change(manifest, namespace, admission, Operation::Apply(now))
     }
 
-    /// Deletes the object that a manifest names, in memory. What was generated from it is deleted when the controllers decide.
+    /// Deletes the object that a manifest names, in memory, in this namespace if it names none. What was generated from it is
+    /// deleted when the controllers decide.
     ///
     /// # Errors
     ///
     /// If the API would refuse it, or there is no such object; then nothing is changed.
-    pub fn delete(&mut self, manifest: &Value, admission: &Admission) -> Result<ApplyResult, Vec<AdmissionIssue>> {
-        self.change(manifest, admission, Operation::Delete)
+    pub fn delete(
+        &mut self,
+        manifest: &Value,
+        namespace: &str,
+        admission: &Admission,
+    ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+        self.change(manifest, namespace, admission, Operation::Delete)
     }
 
     fn change(
         &mut self,
         manifest: &Value,
+        namespace: &str,
         admission: &Admission,
         operation: Operation,
     ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
@@ -65,14 +75,24 @@ impl ClusterState {
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
         if is_object::<Pod>(manifest) {
             // Pods are not read for every command. Where they are given, the drains that they block are shown.
-            self.objects_mut().of_mut::<Pod>();
+            self.add_pods();
+        }
+        if let Some(OmittedKind { resource, .. }) = self.not_served(group, text("kind")) {
+            let object = object_of(manifest, namespace, resource);
+            let message = format!(
+                "the cluster does not serve {} {} (404); to install it: seaworthy crds | kubectl apply --server-side -f -",
+                resource.api_version(),
+                resource.plural
+            );
+            let object = format!("{} {}", object.resource, object.name);
+            return Err(vec![AdmissionIssue { object, path: String::new(), message, effect: Effect::Refused }]);
         }
         let Some(table) = self.objects_mut().of_kind_mut(group, text("kind")) else {
             return Ok(ApplyResult { outcome: ApplyOutcome::Ignored, dropped: Vec::new() });
         };
         match operation {
-            Operation::Apply(now) => merge(table, manifest, admission, now),
-            Operation::Delete => remove(table, manifest, admission),
+            Operation::Apply(now) => merge(table, manifest, namespace, admission, now),
+            Operation::Delete => remove(table, manifest, namespace, admission),
         }
     }
 }
@@ -83,10 +103,10 @@ enum Operation {
     Delete,
 }
 
-/// The object that a manifest names. Like kubectl, it takes the namespace `default` where the manifest names none.
-fn object_of(manifest: &Value, resource: &ResourceType) -> ObjectRef {
+/// The object that a manifest names, in this namespace if it names none.
+fn object_of(manifest: &Value, namespace: &str, resource: &ResourceType) -> ObjectRef {
     let text = |key: &str| manifest.pointer(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let namespace = text("/metadata/namespace").unwrap_or("default").to_owned();
+    let namespace = text("/metadata/namespace").unwrap_or(namespace).to_owned();
     ObjectRef {
         namespace: Some(namespace).filter(|_| resource.is_namespaced),
         name: text("/metadata/name").unwrap_or_default().to_owned(),
@@ -96,8 +116,13 @@ fn object_of(manifest: &Value, resource: &ResourceType) -> ObjectRef {
 }
 
 /// Removes the object that a manifest names.
-fn remove(table: &mut dyn Table, manifest: &Value, admission: &Admission) -> Result<ApplyResult, Vec<AdmissionIssue>> {
-    let object = object_of(manifest, &table.resource());
+fn remove(
+    table: &mut dyn Table,
+    manifest: &Value,
+    namespace: &str,
+    admission: &Admission,
+) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+    let object = object_of(manifest, namespace, table.resource());
     let Some(old) = table.get(&object) else {
         let message = "not found, so there is nothing to delete".to_owned();
         let object = format!("{} {}", object.resource, object.name);
@@ -114,10 +139,11 @@ fn remove(table: &mut dyn Table, manifest: &Value, admission: &Admission) -> Res
 fn merge(
     table: &mut dyn Table,
     manifest: &Value,
+    namespace: &str,
     admission: &Admission,
     now: Timestamp,
 ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
-    let object = object_of(manifest, &table.resource());
+    let object = object_of(manifest, namespace, table.resource());
     let (name, kind) = (object.name.as_str(), &object.resource.kind);
     let refusal = |path: &str, message: String| {
         let object = format!("{kind} {}", if name.is_empty() { "without a name" } else { name });
@@ -147,7 +173,7 @@ fn merge(
             if let Some(namespace) = &object.namespace {
                 fill("namespace", json!(namespace));
             }
-            fill("uid", json!(format!("planned-{}-{name}", kind.to_lowercase())));
+            fill("uid", json!(planned_uid(&object)));
             fill("generation", json!(1));
             fill("creationTimestamp", json!(to_second(now).to_string()));
             if let Some(ownership) = applied.ownership() {
@@ -161,12 +187,15 @@ fn merge(
     if !refused.is_empty() {
         return Err(refused);
     }
-    let generation = before.as_ref().and_then(|before| before.pointer("/metadata/generation")?.as_i64());
-    table.put(new).map_err(|error| refusal("", error.to_string()))?;
+    let is_changed = table.put(new).map_err(|error| refusal("", error.to_string()))?;
+    // Converted only if there is something to compare.
+    let Some(before) = before else { return Ok(ApplyResult { outcome: ApplyOutcome::New, dropped }) };
+    if !is_changed {
+        return Ok(ApplyResult { outcome: ApplyOutcome::Same, dropped });
+    }
     // As the kind's type reads it: without what that does not know.
-    let (Some(before), Some(mut after)) = (before, table.get(&object)) else {
-        return Ok(ApplyResult { outcome: ApplyOutcome::New, dropped });
-    };
+    let mut after = table.get(&object).unwrap_or_default();
+    let generation = before.pointer("/metadata/generation").and_then(Value::as_i64);
     let outcome = match without_ownership(after.clone()) == without_ownership(before.clone()) {
         true => ApplyOutcome::Same,
         false => ApplyOutcome::Changed,
@@ -202,10 +231,31 @@ mod tests {
         for (manifest, outcome) in
             [(first, ApplyOutcome::New), (&second, ApplyOutcome::Changed), (&second, ApplyOutcome::Same)]
         {
-            let applied = cluster.apply(manifest, &Admission::of_state(), Timestamp::UNIX_EPOCH).unwrap();
+            let applied = cluster.apply(manifest, "default", &Admission::of_state(), Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(applied, ApplyResult { outcome, dropped: Vec::new() });
         }
         json!(cluster.pools()[0].spec)
+    }
+
+    #[test]
+    fn manifest_without_a_namespace_is_in_the_one_of_the_context() {
+        let budget = |namespace: Option<&str>| {
+            json!({
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": namespace},
+                "spec": {"minAvailable": 1},
+            })
+        };
+        let (mut cluster, admission) = (ClusterState::default(), Admission::of_changes());
+        let mut outcome = |manifest: &Value, namespace: &str| {
+            cluster.apply(manifest, namespace, &admission, Timestamp::UNIX_EPOCH).unwrap().outcome
+        };
+        assert_eq!(outcome(&budget(Some("shop")), "default"), ApplyOutcome::New);
+        assert_eq!(outcome(&budget(None), "default"), ApplyOutcome::New);
+        assert_eq!(outcome(&budget(None), "shop"), ApplyOutcome::Same);
+        assert!(cluster.delete(&budget(None), "office", &admission).is_err());
+        assert_eq!(cluster.delete(&budget(None), "shop", &admission).unwrap().outcome, ApplyOutcome::Deleted);
+        let left: Vec<_> = cluster.budgets().iter().map(|budget| budget.metadata.namespace.as_deref()).collect();
+        assert_eq!(left, [Some("default")]);
     }
 
     #[test]

@@ -124,6 +124,7 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
     problems.extend(gone.iter().map(|name| PreviewProblem::note("pool-gone", format!("pool {name} is deleted"))));
     let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
     problems.retain(|problem| !problem.caused_by_pool.as_ref().is_some_and(has_failed));
+    problems.extend(after.unreadable());
     problems.extend(misnamed(&after));
     problems.extend(relative_paths(&after));
     problems.extend(without_base(&after));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
 use seaworthy_change::preview::PreviewProblem;
@@ -283,7 +284,7 @@ fn history(cluster: &ClusterState, nodes: &[&NodeView<'_>]) -> Vec<PastUpdate> {
 
 /// The disruption policies of a cluster, merged with the defaults as its nodes do.
 fn policies(cluster: &ClusterState) -> NodeDisruptionPolicyClusterStatus {
-    let object = crate::cluster_state::named(cluster.policies(), MACHINE_CONFIGURATION);
+    let object = cluster.objects().named::<MachineConfiguration>(MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }
 

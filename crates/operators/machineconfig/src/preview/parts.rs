@@ -15,9 +15,8 @@ use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::{Inputs, PoolOutcome, Report};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
-use seaworthy_plan::rendering::is_rendered;
 
-use crate::cluster_state::named;
+use crate::cluster_state::sources;
 use crate::settings::SettingsKind;
 
 /// The parts of this operator, with these templates of the base.
@@ -54,7 +53,7 @@ impl PreviewPart for BasePart {
             round.report(PreviewProblem::note("other-build", message));
             return;
         }
-        let Some(object) = named(objects.of::<ControllerConfig>(), CONTROLLER_CONFIG).cloned() else { return };
+        let Some(object) = objects.named::<ControllerConfig>(CONTROLLER_CONFIG).cloned() else { return };
         let decision = base::desired(&base::Inputs {
             controller_config: &object,
             templates: &self.templates,
@@ -91,7 +90,7 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
                 all: objects.of(),
                 pools: objects.of(),
                 machine_configs: &sources(objects),
-                controller_config: named(objects.of::<ControllerConfig>(), CONTROLLER_CONFIG).map(|found| &**found),
+                controller_config: objects.named::<ControllerConfig>(CONTROLLER_CONFIG).map(|found| &**found),
                 build: round.build(),
                 now: round.now(),
             });
@@ -104,10 +103,6 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
         let orphans = K::orphans(objects.of(), objects.of(), &sources(objects), round.build());
         round.perform(&Decision::of([Stage::sequence(Purpose::Write, orphans)]));
     }
-}
-
-fn sources(objects: &Tables) -> Vec<Arc<MachineConfig>> {
-    objects.of::<MachineConfig>().iter().filter(|object| !is_rendered(object)).cloned().collect()
 }
 
 /// The refusals and notices of a report.

@@ -11,7 +11,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_change::preview::{PreviewPart, PreviewProblem};
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::pending::pending;
 use seaworthy_machineconfig::preview::{Outlook, UnassignedNodes, outlook, unassigned_nodes};
 use seaworthy_plan::duration::short;
@@ -59,7 +59,7 @@ pub fn run(command: &Rollout) -> Result<u8, Failure> {
 
 async fn read(of: &PoolOf) -> Result<(Client, ClusterState, Arc<MachineConfigPool>), Failure> {
     let client = client(&of.cluster).await?;
-    let cluster = ClusterState::read(&client, &[], false).await.map_err(Failure::invalid)?;
+    let cluster = ClusterState::read(&client, ReadScope::Own).await.map_err(Failure::invalid)?;
     let pool = pool_of(&cluster, &of.pool)?;
     Ok((client, cluster, pool))
 }
@@ -87,7 +87,8 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
 async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
     let client = client(&of.cluster).await?;
     let parts = preview_parts(Templates::default());
-    let mut cluster = ClusterState::read(&client, &parts, false).await.map_err(Failure::invalid)?;
+    let mut cluster = ClusterState::read(&client, ReadScope::Pending(&parts)).await.map_err(Failure::invalid)?;
+    cluster.unreadable().for_each(|problem| terminal::warning(&problem.message));
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
     let mut last = String::new();
     loop {
@@ -187,7 +188,7 @@ async fn read_again(client: &Client, parts: &[Box<dyn PreviewPart>]) -> Result<C
     let begun = tokio::time::Instant::now();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        match ClusterState::read(client, parts, false).await {
+        match ClusterState::read(client, ReadScope::Pending(parts)).await {
             Ok(cluster) => return Ok(cluster),
             Err(error) if begun.elapsed() > UNAVAILABLE_TIMEOUT => return Err(Failure::invalid(error)),
             Err(error) if !is_reported => {
@@ -477,7 +478,7 @@ mod tests {
 
     /// A cluster with these pools and what they target.
     fn cluster<const N: usize>(pools: [Arc<MachineConfigPool>; N], targets: &[&str]) -> ClusterState {
-        ClusterState::of(Tables::default().with_objects(pools.to_vec()).with_objects(rendered(targets)))
+        ClusterState::of(Tables::default().with_objects(pools.to_vec()).with_objects(rendered(targets))).unwrap()
     }
 
     fn label(name: &str) -> Value {
