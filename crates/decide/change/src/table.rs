@@ -207,8 +207,18 @@ impl Tables {
         K: Resource<DynamicType = ()> + 'static,
         K::Scope: Scope,
     {
-        self.table_of::<K>();
+        self.add::<K>();
         self
+    }
+
+    /// Adds an empty table of this kind, unless there is one.
+    pub fn add<K>(&mut self)
+    where
+        ObjectTable<K>: Table,
+        K: Resource<DynamicType = ()> + 'static,
+        K::Scope: Scope,
+    {
+        self.table_of::<K>();
     }
 
     /// With these objects beside those that are there; one with the name of another takes its place.
@@ -298,6 +308,11 @@ impl Tables {
     /// Keeps the tables for which this holds.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&dyn Table) -> bool) {
         self.0.retain(|table| is_kept(&**table));
+    }
+
+    /// The resource type of a kind that has a table, by the names in a manifest.
+    pub fn resource_of_kind(&self, group: &str, kind: &str) -> Option<&ResourceType> {
+        self.0.iter().map(|table| table.resource()).find(|resource| is_kind(resource, group, kind))
     }
 
     /// The table of a resource type.

@@ -9,14 +9,16 @@ use kube::Client;
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
+use seaworthy_api::meta::is_object;
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
-use seaworthy_change::preview::{self, PreviewPart, PreviewProblem};
-use seaworthy_change::{Decision, TableConflict, Tables, memory};
+use seaworthy_change::{Decision, ObjectRef, TableConflict, Tables, memory};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::is_rendered;
+use seaworthy_preview::{self as preview, Admission, AdmissionIssue, ApplyResult, PreviewPart, PreviewProblem};
 use seaworthy_runtime::cluster::ClusterError;
 use seaworthy_runtime::tables::{OmissionReason, OmittedKind, fill, fill_readable};
+use serde_json::Value;
 
 /// The objects of a cluster at one moment: those of this operator, and those that the preview parts of all operators read.
 #[derive(Clone, Debug)]
@@ -103,10 +105,67 @@ impl ClusterState {
         &mut self.objects
     }
 
-    /// The kind of these names, if the cluster does not serve it.
-    pub fn not_served(&self, group: &str, kind: &str) -> Option<&OmittedKind> {
-        let is_it = |omitted: &&OmittedKind| omitted.resource.group == group && omitted.resource.kind == kind;
-        self.omitted.iter().filter(|omitted| omitted.reason == OmissionReason::NotServed).find(is_it)
+    /// The object that a manifest names, in this namespace if it names none. `None` for a kind that no operator reads.
+    pub fn object_of(&self, manifest: &Value, namespace: &str) -> Option<ObjectRef> {
+        let (group, kind) = group_and_kind(manifest);
+        let resource = self.objects.resource_of_kind(group, kind).or_else(|| {
+            let mut omitted = self.omitted.iter().map(|omitted| &omitted.resource);
+            omitted.find(|resource| resource.group == group && resource.kind == kind)
+        });
+        Some(preview::object_of(manifest, namespace, resource?))
+    }
+
+    /// Applies a manifest, in memory, in this namespace if it names none.
+    ///
+    /// # Errors
+    ///
+    /// If the API would refuse it; then nothing is changed.
+    pub fn apply(
+        &mut self,
+        manifest: &Value,
+        namespace: &str,
+        admission: &Admission,
+        now: Timestamp,
+    ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+        if is_object::<Pod>(manifest) {
+            // Pods are not read for every command. Where they are given, the drains that they block are shown.
+            self.objects.add::<Pod>();
+            self.has_pods = true;
+        }
+        self.refuse_unserved(manifest, namespace)?;
+        preview::apply(&mut self.objects, manifest, namespace, admission, now)
+    }
+
+    /// Deletes the object that a manifest names, in memory, in this namespace if it names none. What was generated from it is
+    /// deleted when the controllers decide.
+    ///
+    /// # Errors
+    ///
+    /// If the API would refuse it, or there is no such object; then nothing is changed.
+    pub fn delete(
+        &mut self,
+        manifest: &Value,
+        namespace: &str,
+        admission: &Admission,
+    ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
+        self.refuse_unserved(manifest, namespace)?;
+        preview::delete(&mut self.objects, manifest, namespace, admission)
+    }
+
+    /// Refuses a manifest of a kind that the cluster does not serve.
+    fn refuse_unserved(&self, manifest: &Value, namespace: &str) -> Result<(), Vec<AdmissionIssue>> {
+        let (group, kind) = group_and_kind(manifest);
+        let is_it = |omitted: &&OmittedKind| {
+            let OmittedKind { resource, reason } = omitted;
+            *reason == OmissionReason::NotServed && resource.group == group && resource.kind == kind
+        };
+        let Some(OmittedKind { resource, .. }) = self.omitted.iter().find(is_it) else { return Ok(()) };
+        let message = format!(
+            "the cluster does not serve {} {} (404); to install it: seaworthy crds | kubectl apply --server-side -f -",
+            resource.api_version(),
+            resource.plural
+        );
+        Err(vec![AdmissionIssue::refused(preview::object_of(manifest, namespace, resource), "", message)])
     }
 
     /// Warnings about the kinds that this user may not list.
@@ -116,14 +175,8 @@ impl ClusterState {
             let message = format!(
                 "{resource}: its objects cannot be listed, so this leaves out what their controllers would do: {answer}"
             );
-            Some(PreviewProblem { severity: Severity::Warning, ..PreviewProblem::note("unreadable", message) })
+            Some(PreviewProblem::new(Severity::Warning, "unreadable", message))
         })
-    }
-
-    /// Adds a table of pods, of which some are given.
-    pub(crate) fn add_pods(&mut self) {
-        self.objects.of_mut::<Pod>();
-        self.has_pods = true;
     }
 
     pub fn pools(&self) -> &[Arc<MachineConfigPool>] {
@@ -193,6 +246,11 @@ impl ClusterState {
     }
 }
 
+fn group_and_kind(manifest: &Value) -> (&str, &str) {
+    let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
+    (text("apiVersion").split_once('/').map_or("", |(group, _)| group), text("kind"))
+}
+
 /// Empty tables of the kinds that this operator reads; pods are read on request.
 fn own_tables() -> Tables {
     Tables::default()
@@ -231,11 +289,11 @@ mod tests {
 
     use k8s_openapi::api::storage::v1::StorageClass;
     use kube::client::Body;
-    use seaworthy_change::preview::PreviewRound;
+    use seaworthy_preview::PreviewRound;
     use serde_json::json;
 
     use super::*;
-    use crate::preview::Admission;
+    use crate::preview::admission;
 
     /// A part of another operator.
     struct ClassPart;
@@ -280,7 +338,7 @@ mod tests {
         (state, listed)
     }
 
-    fn class() -> serde_json::Value {
+    fn class() -> Value {
         json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "a"})
     }
 
@@ -301,7 +359,7 @@ mod tests {
         let mut state = state.unwrap();
         assert_eq!(state.unreadable().count(), 0, "its operator is off");
         assert_eq!(preview::run_to_fixpoint(state.objects_mut(), &parts(), "b", Timestamp::UNIX_EPOCH).len(), 0);
-        let admission = Admission::of_changes();
+        let admission = admission().for_changes();
         let refused = state.apply(&class(), "default", &admission, Timestamp::UNIX_EPOCH).unwrap_err();
         let message = refused[0].to_string();
         assert!(
@@ -348,7 +406,7 @@ mod tests {
         let mut state = ClusterState::default().with_parts(&parts()).unwrap();
         assert_eq!(state.pods(), None);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db"}});
-        state.apply(&pod, "shop", &Admission::of_state(), Timestamp::UNIX_EPOCH).unwrap();
+        state.apply(&pod, "shop", &admission(), Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(state.pods().map(<[_]>::len), Some(1));
         assert_eq!(state.without_pods().pods(), None);
     }

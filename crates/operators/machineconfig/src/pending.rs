@@ -3,11 +3,11 @@
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
-use seaworthy_change::preview::{self, PreviewPart};
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
 use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition;
 use seaworthy_plan::rendering::targeted;
+use seaworthy_preview::{self as preview, PreviewPart};
 
 use crate::cluster_state::ClusterState;
 use crate::render::render_pool::digests;
@@ -83,7 +83,7 @@ mod tests {
     use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason};
     use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, PINNED_CONFIGURATION};
     use seaworthy_change::Tables;
-    use seaworthy_change::preview::PreviewRound;
+    use seaworthy_preview::PreviewRound;
     use serde_json::{Value, json};
 
     use super::*;

@@ -9,8 +9,9 @@
 //! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
 //! - [`election`] and [`leadership`]: leader election;
 //! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls; [`objects`]: writes of commands;
-//!   [`tables`]: their reads.
+//!   [`tables`] and [`admission_policies`]: their reads.
 
+pub mod admission_policies;
 pub mod applier;
 pub mod availability;
 pub mod cache;

@@ -7,10 +7,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use seaworthy_api::machineconfiguration::MachineConfig;
-use seaworthy_change::preview::{PreviewPart, PreviewRound};
 use seaworthy_change::{Change, Decision, Purpose, Stage, Tables};
 use seaworthy_deploy::rule::rule;
 use seaworthy_deploy::{Account, OperatorManifest};
+use seaworthy_preview::{PreviewPart, PreviewRound};
 use seaworthy_runtime::{
     Applier, Cache, CacheSet, Controller, EnabledControllers, Key, Operator, OperatorContext, OperatorInstance, Queue,
     Requeue, WriteError, worker,

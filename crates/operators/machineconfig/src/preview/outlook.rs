@@ -9,8 +9,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, Mach
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
-use seaworthy_change::preview::PreviewProblem;
-use seaworthy_change::to_second;
+use seaworthy_change::{ObjectRef, to_second};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::policy;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
@@ -26,6 +25,7 @@ use seaworthy_plan::rollout::forecast::{
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_plan::rollout::{self, PoolSnapshot};
 use seaworthy_plan::status::remark;
+use seaworthy_preview::PreviewProblem;
 
 use crate::cluster_state::ClusterState;
 
@@ -235,7 +235,7 @@ pub struct UnassignedNodes {
 pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
     let pools = PoolSelectors::new(cluster.pools().iter().map(|pool| PoolView::of(pool)));
     let of_pool = |severity: Severity, pool: &str, message: String| {
-        PreviewProblem::of::<MachineConfigPool>(severity, "node-selector", pool, message)
+        PreviewProblem::new(severity, "node-selector", message).about(ObjectRef::named::<MachineConfigPool>(pool))
     };
     let mut found = UnassignedNodes::default();
     for (pool, error) in &pools.invalid {

@@ -9,12 +9,12 @@ use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
 };
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, GeneratorReason, annotation};
-use seaworthy_change::preview::{PreviewPart, PreviewProblem, PreviewRound};
-use seaworthy_change::{Decision, Purpose, Stage, Tables};
+use seaworthy_change::{Decision, ObjectRef, Purpose, Stage, Tables};
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::{Inputs, PoolOutcome, Report};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
+use seaworthy_preview::{PreviewPart, PreviewProblem, PreviewRound};
 
 use crate::cluster_state::sources;
 use crate::settings::SettingsKind;
@@ -67,7 +67,8 @@ impl PreviewPart for BasePart {
         for message in &decision.report.problems {
             let name = object.name_any();
             let message = format!("ControllerConfig {name}: {message}");
-            round.report(PreviewProblem::of::<ControllerConfig>(Severity::Error, "base", &name, message));
+            let problem = PreviewProblem::new(Severity::Error, "base", message);
+            round.report(problem.about(ObjectRef::named::<ControllerConfig>(name)));
         }
         round.perform(&decision);
     }
@@ -111,7 +112,8 @@ fn problems<K: SettingsKind>(name: &str, report: &Report) -> Vec<PreviewProblem>
     // Messages in the object's status have this prefix; here the severity shows it.
     let plain = |text: &str| text.strip_prefix("Error: ").unwrap_or(text).to_owned();
     let problem = |severity: Severity, code: &'static str, suffix: &str, text: &str| {
-        PreviewProblem::of::<K>(severity, code, name, format!("{kind} {name}{suffix}: {}", plain(text)))
+        let message = format!("{kind} {name}{suffix}: {}", plain(text));
+        PreviewProblem::new(severity, code, message).about(ObjectRef::named::<K>(name))
     };
     let refused = report.refused.iter();
     let refused =
@@ -121,8 +123,10 @@ fn problems<K: SettingsKind>(name: &str, report: &Report) -> Vec<PreviewProblem>
         let PoolOutcome::Failed(refusal) = &pool.outcome else { return None };
         let of_pool = format!(", pool {}", pool.pool);
         let failed = problem(Severity::Error, "not-accepted", &of_pool, &refusal.message).at(&refusal.path);
-        let caused_by_pool = Some(pool.pool.clone()).filter(|_| refusal.reason == GeneratorReason::NoBase);
-        Some(PreviewProblem { caused_by_pool, ..failed })
+        Some(match refusal.reason {
+            GeneratorReason::NoBase => failed.caused_by(ObjectRef::named::<MachineConfigPool>(&pool.pool)),
+            _ => failed,
+        })
     });
     refused.chain(notices).chain(of_pools).collect()
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
-use seaworthy_change::preview::{PreviewPart, PreviewProblem};
+use seaworthy_change::ObjectRef;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
@@ -18,6 +18,7 @@ use seaworthy_plan::duration::short;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
 use seaworthy_plan::rendering::targeted;
+use seaworthy_preview::{PreviewPart, PreviewProblem};
 use seaworthy_runtime::build;
 use seaworthy_runtime::cluster::Client;
 use seaworthy_runtime::objects::patch;
@@ -218,7 +219,8 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
 
 /// Whether a pool cannot have the nodes that it is meant for, as it is written.
 fn is_fault_of(problem: &PreviewProblem, pool: &str) -> bool {
-    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|object| object.name == pool)
+    let pool = ObjectRef::named::<MachineConfigPool>(pool);
+    problem.severity == Severity::Error && problem.object.as_ref() == Some(&pool)
 }
 
 /// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.

@@ -13,7 +13,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
-use seaworthy_machineconfig::preview::{Admission, Outlook, outlook, preview_changes, unassigned_nodes};
+use seaworthy_machineconfig::preview::{Outlook, admission, outlook, preview_changes, unassigned_nodes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
 use seaworthy_runtime::{NAMESPACE, objects};
@@ -182,12 +182,13 @@ impl Demo<'_> {
         let before = ClusterState::read(client, ReadScope::Preview(&parts)).await.map_err(Failure::failed)?;
         let mut after = before.clone();
         let namespace = client.default_namespace();
-        let refused = after.apply(manifest, namespace, &Admission::of_changes(), now).err().unwrap_or_default();
+        let refused = after.apply(manifest, namespace, &admission().for_changes(), now).err().unwrap_or_default();
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::failed)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
         let mut preview = preview_changes(&before, after, &plan::preview_inputs(remote, parts, now, true)).await;
         preview.pools.retain(|pool| pool.name == WORKER);
-        plan::print_text(&plan::PlanReport::of_cluster(preview, refused, std::slice::from_ref(manifest)), false)
+        let given = before.object_of(manifest, namespace).into_iter().collect();
+        plan::print_text(&plan::PlanReport::of_cluster(preview, refused, &given), false)
     }
 
     async fn read_state(&self) -> Result<Option<PoolState>, Failure> {

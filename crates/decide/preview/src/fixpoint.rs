@@ -1,137 +1,22 @@
-//! Preview: runs the decisions of controllers on objects in memory, until none has anything left to write.
+//! Fixpoint: runs the decisions of controllers on objects in memory, until none changes anything.
 //!
-//! An operator contributes its [`PreviewPart`]s. They react to each other as the controllers do in a cluster: what one writes is
-//! what the next one reads. A part runs only where all its kinds have tables: its operator is off where a kind is not served, and
-//! a kind that could not be read would look as if its objects were deleted.
+//! Parts react to each other as the controllers do in a cluster: what one writes is what the next one reads. A part runs only
+//! where all its kinds have tables: its operator is off where a kind is not served, and a kind that could not be read would look
+//! as if its objects were deleted.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kube::Resource;
+use seaworthy_change::memory::{self, MemoryError};
+use seaworthy_change::{Decision, Tables, to_second};
 use seaworthy_values::Severity;
 
-use crate::decision::Decision;
-use crate::memory::{self, MemoryError};
-use crate::object::ObjectRef;
-use crate::resource::Scope;
-use crate::table::{TableConflict, Tables};
-use crate::time::to_second;
+use crate::part::PreviewPart;
+use crate::problem::PreviewProblem;
 
 /// Controllers that react to each other reach a fixpoint after a few rounds, or never.
 const MAX_ROUNDS: usize = 20;
-
-/// The controllers of an operator that make objects from other objects, in a preview.
-pub trait PreviewPart: Send + Sync {
-    /// Empty tables of the kinds that its decisions read or write.
-    fn tables(&self) -> Tables;
-
-    /// Decides about every object once, and performs the decisions.
-    fn reconcile(&self, round: &mut PreviewRound<'_>);
-
-    /// Empty tables of the kinds that `pending` reads. They are read again and again while a roll-out is watched.
-    fn pending_tables(&self) -> Tables {
-        Tables::default()
-    }
-
-    /// Why a pool's MachineConfigs are not yet what these objects ask for, as a message; `None` if they are.
-    fn pending(&self, objects: &Tables, pool: &str) -> Option<String> {
-        let (_, _) = (objects, pool);
-        None
-    }
-}
-
-/// Empty tables of the kinds that these parts read or write.
-///
-/// # Errors
-///
-/// If two parts have different types for a kind.
-pub fn tables(parts: &[Box<dyn PreviewPart>]) -> Result<Tables, TableConflict> {
-    union(parts.iter().map(|part| part.tables()))
-}
-
-/// Empty tables of the kinds that `pending` of these parts reads.
-///
-/// # Errors
-///
-/// If two parts have different types for a kind.
-pub fn pending_tables(parts: &[Box<dyn PreviewPart>]) -> Result<Tables, TableConflict> {
-    union(parts.iter().map(|part| part.pending_tables()))
-}
-
-fn union(all: impl Iterator<Item = Tables>) -> Result<Tables, TableConflict> {
-    let mut union = Tables::default();
-    for tables in all {
-        union.extend(tables)?;
-    }
-    Ok(union)
-}
-
-/// What makes a pool wait for these parts, as a message; `None` if nothing does.
-pub fn pending(parts: &[Box<dyn PreviewPart>], objects: &Tables, pool: &str) -> Option<String> {
-    let mut parts = parts.iter().filter(|part| objects.has_all_of(&part.pending_tables()));
-    parts.find_map(|part| part.pending(objects, pool))
-}
-
-/// The code of the problem that a change cannot be performed in memory.
-const INCOMPLETE: &str = "preview";
-
-/// A problem or a note that is not about one pool's rendering.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PreviewProblem {
-    pub severity: Severity,
-    /// For programs.
-    pub code: &'static str,
-    pub object: Option<ObjectRef>,
-    /// The path of the field; empty for the object as a whole.
-    pub path: String,
-    /// The pool that causes it if it cannot be rendered: then the failure of the pool is reported instead.
-    pub caused_by_pool: Option<String>,
-    /// For users; names the object.
-    pub message: String,
-}
-
-impl PreviewProblem {
-    /// A note that requires no action.
-    pub fn note(code: &'static str, message: String) -> PreviewProblem {
-        PreviewProblem {
-            severity: Severity::Info,
-            code,
-            object: None,
-            path: String::new(),
-            caused_by_pool: None,
-            message,
-        }
-    }
-
-    /// A problem of an object of the whole cluster.
-    pub fn of<K>(severity: Severity, code: &'static str, name: &str, message: String) -> PreviewProblem
-    where
-        K: Resource<DynamicType = ()>,
-        K::Scope: Scope,
-    {
-        let object = Some(ObjectRef::named::<K>(name));
-        PreviewProblem { severity, object, ..PreviewProblem::note(code, message) }
-    }
-
-    /// The problem at a field.
-    #[must_use]
-    pub fn at(self, path: impl Into<String>) -> PreviewProblem {
-        PreviewProblem { path: path.into(), ..self }
-    }
-
-    /// A change that cannot be performed in memory.
-    pub fn unperformed(error: &MemoryError) -> PreviewProblem {
-        let message = format!("the preview is incomplete, because a change cannot be performed in memory: {error}");
-        PreviewProblem { severity: Severity::Error, ..PreviewProblem::note(INCOMPLETE, message) }
-    }
-
-    /// Whether the preview is incomplete because of it.
-    pub fn is_incomplete_preview(&self) -> bool {
-        self.code == INCOMPLETE
-    }
-}
 
 /// One run of every part on the objects.
 pub struct PreviewRound<'o> {
@@ -205,19 +90,19 @@ pub fn run_to_fixpoint(
     let message = format!(
         "the controllers still write after {MAX_ROUNDS} rounds, each undoing what another did; what is shown is one of their results"
     );
-    problems.insert(PreviewProblem { severity: Severity::Warning, ..PreviewProblem::note("unsettled", message) });
+    problems.insert(PreviewProblem::new(Severity::Warning, "unsettled", message));
     problems
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{Node, Pod};
+    use seaworthy_change::{Change, Event, ObjectRef, Purpose, Stage};
     use serde_json::json;
 
     use super::*;
-    use crate::change::Change;
-    use crate::decision::{Purpose, Stage};
-    use crate::event::Event;
+    use crate::part::tables;
+    use crate::problem::INCOMPLETE;
 
     /// Labels every node, with what `wanted` makes of its present label.
     struct Labeller(fn(&str) -> &'static str);
@@ -309,33 +194,5 @@ mod tests {
         let parts: [Box<dyn PreviewPart>; 1] = [Box::new(Repeater(|| panic!("it runs")))];
         let mut objects = Tables::default().with::<Pod>();
         assert!(run_to_fixpoint(&mut objects, &parts, "b", Timestamp::UNIX_EPOCH).is_empty());
-    }
-
-    /// Waits for nodes.
-    struct Waiter;
-
-    impl PreviewPart for Waiter {
-        fn tables(&self) -> Tables {
-            Tables::default().with::<Node>().with::<Pod>()
-        }
-
-        fn pending_tables(&self) -> Tables {
-            Tables::default().with::<Node>()
-        }
-
-        fn reconcile(&self, _: &mut PreviewRound<'_>) {}
-
-        fn pending(&self, _: &Tables, pool: &str) -> Option<String> {
-            Some(format!("{pool} waits"))
-        }
-    }
-
-    #[test]
-    fn only_parts_whose_kinds_were_read_are_asked_what_is_pending() {
-        let parts: [Box<dyn PreviewPart>; 2] = [Box::new(Repeater(Vec::new)), Box::new(Waiter)];
-        let read = pending_tables(&parts).unwrap();
-        assert!(read.get::<Node>().is_some() && read.get::<Pod>().is_none());
-        assert_eq!(pending(&parts, &read, "infra").as_deref(), Some("infra waits"));
-        assert_eq!(pending(&parts, &Tables::default(), "infra"), None);
     }
 }
