@@ -44,6 +44,7 @@ const CHANGE: Use = Whole("seaworthy-change");
 const DEPLOY: Use = Whole("seaworthy-deploy");
 const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
+const PREVIEW: Use = Whole("seaworthy-preview");
 const FIELDS: Use = Whole("seaworthy-fields");
 const CEL: Use = Whole("seaworthy-cel");
 const SCHEMA: Use = Whole("seaworthy-schema");
@@ -67,6 +68,7 @@ const LAYERS: &[Layer] = &[
     pure("crates/control-plane/cel", "seaworthy-cel", &[]),
     pure("crates/control-plane/schema", "seaworthy-schema", &[CEL]),
     pure("crates/control-plane/fields", "seaworthy-fields", &[SCHEMA]),
+    pure("crates/decide/preview", "seaworthy-preview", &[CHANGE, FIELDS, IGNITION, SCHEMA]),
     shell("crates/config/fetch", "seaworthy-fetch", &[]),
     shell("crates/control-plane/store", "seaworthy-store", &[]),
     shell("crates/control-plane/listen", "seaworthy-listen", &[]),
@@ -74,14 +76,14 @@ const LAYERS: &[Layer] = &[
     shell("crates/control-plane/apiserver", "seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
     shell("crates/machine/host", "seaworthy-host", &[]),
     shell("crates/machine/node", "seaworthy-node", &[API, IGNITION, PLAN, HOST]),
-    shell("crates/operators/runtime", "seaworthy-runtime", &[API, CHANGE, DEPLOY, FIELDS]),
+    shell("crates/operators/runtime", "seaworthy-runtime", &[API, CHANGE, DEPLOY, FIELDS, PREVIEW]),
     shell(
         "crates/operators/machineconfig",
         "seaworthy-machineconfig",
-        &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME],
+        &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, PREVIEW, RUNTIME],
     ),
     // The one crate that knows every operator; no operator knows another.
-    shell("crates/operators/controllers", "seaworthy-controllers", &[CHANGE, LISTEN, Below("crates/operators/")]),
+    shell("crates/operators/controllers", "seaworthy-controllers", &[LISTEN, PREVIEW, Below("crates/operators/")]),
     shell("crates/machine/serve", "seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("crates/machine/fleet", "seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("crates/trial", "seaworthy-trial", &[]),

@@ -20,18 +20,18 @@ pub fn needs_field_managers(existing: &MachineConfig, wanted: &MachineConfig) ->
 /// The event for an edit that is reverted, if a user has edited the spec.
 pub fn reverted(existing: &MachineConfig) -> Option<Change> {
     let editor = last_editor(&existing.metadata, "/f:spec")?;
-    let message = format!("edited by {editor}; the edit was reverted: {}", instead(&existing.metadata));
+    let message = format!("edited by {editor}; the edit was reverted: {}", instead_of(&existing.metadata));
     Some(event(existing, message))
 }
 
 /// The event for an edit that is reverted where no field manager is known to have made it.
 pub fn reverted_by_unknown(existing: &MachineConfig) -> Change {
-    event(existing, format!("edited; the edit was reverted: {}", instead(&existing.metadata)))
+    event(existing, format!("edited; the edit was reverted: {}", instead_of(&existing.metadata)))
 }
 
 /// The event for an object that was deleted and created again.
 pub fn recreated(object: &MachineConfig) -> Change {
-    event(object, format!("deleted and created again: {}", instead(&object.metadata)))
+    event(object, format!("deleted and created again: {}", instead_of(&object.metadata)))
 }
 
 fn event(object: &MachineConfig, message: String) -> Change {
@@ -40,12 +40,16 @@ fn event(object: &MachineConfig, message: String) -> Change {
     Change::emit(about, Event { is_warning: true, reason, message, related: None })
 }
 
+fn instead_of(metadata: &ObjectMeta) -> String {
+    instead(name_of(metadata).starts_with(RENDERED_PREFIX), metadata.owner_references.as_deref().unwrap_or_default())
+}
+
 /// What to change instead of a MachineConfig, as the policy words it that refuses such edits where it is in force.
-pub fn instead(metadata: &ObjectMeta) -> String {
+pub fn instead(is_rendered: bool, owners: &[OwnerReference]) -> String {
     let is_settings =
         |owner: &&OwnerReference| is_owner::<KubeletConfig>(owner) || is_owner::<ContainerRuntimeConfig>(owner);
-    match metadata.owner_references.iter().flatten().find(is_settings) {
-        _ if name_of(metadata).starts_with(RENDERED_PREFIX) => {
+    match owners.iter().find(is_settings) {
+        _ if is_rendered => {
             "it is rendered from the MachineConfigs of its pool; create or change one of those".to_owned()
         }
         Some(owner) => format!("it is generated from {} {}; change that", owner.kind, owner.name),

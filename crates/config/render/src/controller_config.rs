@@ -7,7 +7,7 @@ use seaworthy_ignition::Path;
 use seaworthy_ignition::node::Node;
 
 use crate::finding::Finding;
-use crate::inspection::{Inspection, name_of};
+use crate::inspection::Inspection;
 use crate::{keys, kinds};
 
 /// The ControllerConfig, as far as rendering looks at it.
@@ -49,8 +49,6 @@ impl ControllerConfig {
 /// The OS images that a cluster offers by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OsImageStreams {
-    /// The name of the object that says so.
-    pub name: String,
     /// The name of the one for pools that ask for none.
     pub default: String,
     /// The images by name.
@@ -71,7 +69,6 @@ impl OsImageStreams {
         let mut inspection = Inspection::new(kinds::OS_IMAGE_STREAM, "wrong-type", object);
         let path = Path::of(&["status"]);
         let mut read = OsImageStreams {
-            name: name_of(object).to_owned(),
             default: inspection.text(object, &["status", "defaultStream"]).unwrap_or_default().to_owned(),
             streams: BTreeMap::new(),
         };

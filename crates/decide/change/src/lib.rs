@@ -2,7 +2,7 @@
 //!
 //! Every decider returns a [`Decision`]: changes in stages, a report with the reason for everything that does not change,
 //! and when to decide again. One applier performs it against an API server (`seaworthy_runtime::Applier`); the preview
-//! performs the same value on objects in memory ([`memory`], [`preview`]). Neither knows a kind.
+//! performs the same value on objects in memory ([`memory`]). Neither knows a kind.
 //!
 //! - A change names its object by group, version, kind and name, never by a string that another module has to parse.
 //! - A change is bound to the state that was decided on: its uid and its resource version, where they matter.
@@ -13,7 +13,6 @@ mod decision;
 mod event;
 pub mod memory;
 mod object;
-pub mod preview;
 mod resource;
 mod table;
 mod time;
@@ -23,5 +22,5 @@ pub use decision::{Decision, Deferred, Flow, Purpose, Stage};
 pub use event::Event;
 pub use object::ObjectRef;
 pub use resource::{ResourceNames, ResourceType, Scope};
-pub use table::{Table, Tables};
+pub use table::{ObjectTable, Table, TableConflict, Tables};
 pub use time::to_second;

@@ -36,60 +36,78 @@ impl std::fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Performs a decision on these tables, and returns the events that it emits. New objects are created at this time.
+/// What came of a decision.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Performed {
+    /// The events that it emits.
+    pub events: Vec<(ObjectRef, Event)>,
+    /// Whether an object differs from what it was.
+    pub is_changed: bool,
+}
+
+/// Performs a decision on these tables. New objects are created at this time.
 ///
 /// # Errors
 ///
 /// The first change that cannot be performed; those before it have been.
-pub fn perform<R>(
-    decision: &Decision<'_, R>,
-    tables: &mut Tables,
-    now: Timestamp,
-) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
-    let mut events = Vec::new();
+pub fn perform<R>(decision: &Decision<'_, R>, tables: &mut Tables, now: Timestamp) -> Result<Performed, MemoryError> {
+    let mut performed = Performed::default();
     for Change { object, action } in decision.changes() {
         if let Action::Emit(event) = action {
-            events.push((object, event));
+            performed.events.push((object, event));
             continue;
         }
         let Some(table) = tables.table_mut(&object.resource) else { return Err(MemoryError::UnknownKind(object)) };
-        let found = table.get(&object);
-        let changed = match (action, found) {
-            (Action::Create(_), Some(_)) => return Err(MemoryError::Exists(object)),
-            (Action::Create(body) | Action::Apply(body), None) => Some(identified(body, &object, now)),
-            (Action::Replace(_) | Action::Patch(_) | Action::PatchStatus(_) | Action::ApplyStatus(_), None) => {
+        let exists = table.contains(&object);
+        // Only what a patch is merged into is converted.
+        let found = || table.get(&object).unwrap_or_default();
+        let changed = match action {
+            Action::Create(_) if exists => return Err(MemoryError::Exists(object)),
+            Action::Create(body) => identified(body, &object, now),
+            Action::Apply(body) if !exists => identified(body, &object, now),
+            Action::Replace(_) | Action::Patch(_) | Action::PatchStatus(_) | Action::ApplyStatus(_) if !exists => {
                 return Err(MemoryError::Missing(object));
             }
-            (Action::Replace(body), Some(_)) => Some(body),
-            (Action::Apply(patch) | Action::Patch(patch), Some(mut found)) => {
-                merge(&mut found, &patch);
-                Some(found)
+            Action::Replace(body) => body,
+            Action::Apply(patch) | Action::Patch(patch) => merged(found(), &patch),
+            Action::ApplyStatus(patch) | Action::PatchStatus(patch) => {
+                merged(found(), &json!({ "status": patch["status"] }))
             }
-            (Action::ApplyStatus(patch) | Action::PatchStatus(patch), Some(mut found)) => {
-                merge(&mut found, &json!({ "status": patch["status"] }));
-                Some(found)
+            Action::Delete | Action::Evict => {
+                performed.is_changed |= table.remove(&object);
+                continue;
             }
-            (Action::Delete | Action::Evict, _) => None,
             // Taken out above.
-            (Action::Emit(_), _) => continue,
+            Action::Emit(_) => continue,
         };
-        match changed {
-            Some(changed) => {
-                table.put(changed).map_err(|error| MemoryError::Invalid(Box::new(object), error.to_string()))?;
-            }
-            None => table.remove(&object),
-        }
+        let is_changed = table.put(changed);
+        performed.is_changed |=
+            is_changed.map_err(|error| MemoryError::Invalid(Box::new(object), error.to_string()))?;
     }
-    Ok(events)
+    Ok(performed)
+}
+
+/// The uid of an object that exists only in memory.
+pub fn planned_uid(object: &ObjectRef) -> String {
+    let (kind, name) = (object.resource.kind.to_lowercase(), &object.name);
+    match &object.namespace {
+        Some(namespace) => format!("planned-{kind}-{namespace}-{name}"),
+        None => format!("planned-{kind}-{name}"),
+    }
 }
 
 /// A new object as the API server would store it: with an identity.
 fn identified(mut body: Value, object: &ObjectRef, now: Timestamp) -> Value {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
-        metadata.insert("uid".to_owned(), json!(format!("planned-{}", object.name)));
+        metadata.insert("uid".to_owned(), json!(planned_uid(object)));
         metadata.insert("creationTimestamp".to_owned(), json!(to_second(now).to_string()));
     }
     body
+}
+
+fn merged(mut object: Value, patch: &Value) -> Value {
+    merge(&mut object, patch);
+    object
 }
 
 /// Applies a JSON merge patch (RFC 7386).
@@ -125,7 +143,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "labels": {"a": "1"}}})).unwrap()
     }
 
-    fn perform_on(nodes: &mut Vec<Arc<Node>>, changes: Vec<Change>) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
+    fn perform_on(nodes: &mut Vec<Arc<Node>>, changes: Vec<Change>) -> Result<Performed, MemoryError> {
         let mut tables = Tables::default().with_objects(std::mem::take(nodes));
         let decision = Decision::of([Stage::sequence(Purpose::Write, changes)]);
         let result = perform(&decision, &mut tables, Timestamp::UNIX_EPOCH);
@@ -137,7 +155,7 @@ mod tests {
     fn objects_are_created_patched_and_deleted() {
         let mut nodes = Vec::new();
         perform_on(&mut nodes, vec![Change::create(&node("w1"))]).unwrap();
-        assert_eq!(nodes[0].uid().as_deref(), Some("planned-w1"));
+        assert_eq!(nodes[0].uid().as_deref(), Some("planned-node-w1"));
         let patch = json!({"metadata": {"labels": {"a": null, "b": "2"}}});
         perform_on(&mut nodes, vec![Change::patch(ObjectRef::named::<Node>("w1"), patch)]).unwrap();
         assert_eq!(nodes[0].labels().iter().collect::<Vec<_>>(), [(&"b".to_owned(), &"2".to_owned())]);
@@ -201,6 +219,28 @@ mod tests {
         let gone = ObjectRef::named::<Node>("w1");
         let error = perform_on(&mut Vec::new(), vec![Change::patch(gone.clone(), json!({}))]).unwrap_err();
         assert_eq!(error, MemoryError::Missing(gone.clone()));
-        assert_eq!(perform_on(&mut Vec::new(), vec![Change::delete(gone)]), Ok(Vec::new()));
+        assert_eq!(perform_on(&mut Vec::new(), vec![Change::delete(gone)]), Ok(Performed::default()));
+    }
+
+    #[test]
+    fn only_what_differs_is_a_change() {
+        let mut nodes = vec![Arc::new(node("w1"))];
+        let mut is_changed = |change: Change| perform_on(&mut nodes, vec![change]).unwrap().is_changed;
+        let w1 = ObjectRef::named::<Node>("w1");
+        let label =
+            |value: &str| Change::patch(ObjectRef::named::<Node>("w1"), json!({"metadata": {"labels": {"a": value}}}));
+        assert!(!is_changed(label("1")));
+        assert!(is_changed(label("2")));
+        assert!(is_changed(Change::apply(&node("w1"))) && !is_changed(Change::apply(&node("w1"))));
+        let event = Event { is_warning: false, reason: "Labelled", message: "a label".to_owned(), related: None };
+        assert!(!is_changed(Change::emit(w1.clone(), event)));
+        assert!(is_changed(Change::delete(w1.clone())) && !is_changed(Change::delete(w1)));
+    }
+
+    #[test]
+    fn uid_of_a_planned_object_names_kind_namespace_and_name() {
+        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x", "namespace": "y"}})).unwrap();
+        assert_eq!(planned_uid(&ObjectRef::of(&map)), "planned-configmap-y-x");
+        assert_eq!(planned_uid(&ObjectRef::named::<Node>("x")), "planned-node-x");
     }
 }

@@ -1,11 +1,11 @@
 //! The list of operators, and their manifests.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::rule::named_rule;
 use seaworthy_deploy::{OperatorManifest, controllers_account};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::operator::MachineConfigOptions;
+use seaworthy_preview::{Admission, PreviewPart};
 use seaworthy_runtime::{NAMESPACE, Operator};
 
 /// Options of the operators that have some.
@@ -21,7 +21,13 @@ pub fn all(options: OperatorOptions) -> Vec<Box<dyn Operator>> {
 
 /// The preview parts of every operator.
 pub fn preview_parts(options: OperatorOptions) -> Vec<Box<dyn PreviewPart>> {
-    all(options).iter().flat_map(|operator| operator.preview()).collect()
+    all(options).iter().flat_map(|operator| operator.preview_parts()).collect()
+}
+
+/// The admission of manifests: the definitions and the rules of every operator.
+pub fn admission() -> Admission {
+    let rules = all(OperatorOptions::default()).iter().flat_map(|operator| operator.admission_rules()).collect();
+    Admission::of(definitions(), rules)
 }
 
 /// The definitions of the kinds of every operator.

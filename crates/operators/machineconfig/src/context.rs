@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
+use seaworthy_change::to_second;
 use seaworthy_runtime::{Applier, Leadership, Metrics, NAMESPACE, OperatorContext, build};
 
 use crate::caches::Caches;
@@ -70,7 +71,6 @@ impl Context {
 
     /// The time as in conditions: to the second.
     pub fn time(&self) -> Time {
-        let now = self.now();
-        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+        Time(to_second(self.now()))
     }
 }

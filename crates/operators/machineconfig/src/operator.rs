@@ -7,11 +7,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{self, ContainerRuntimeConfig, KubeletConfig};
 use seaworthy_change::ResourceType;
-use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_plan::rendering::garbage::RetentionLimits;
+use seaworthy_preview::{AdmissionRule, PreviewPart};
 use seaworthy_runtime::install::InstallError;
 use seaworthy_runtime::operator::ControllersResult;
 use seaworthy_runtime::{Controller, EnabledControllers, Operator, OperatorContext, OperatorInstance, Queue, worker};
@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::garbage::GarbageController;
 use crate::metrics::PoolMetrics;
 use crate::preview;
-use crate::protection::{ProtectionController, policy};
+use crate::protection::{ProtectionController, ProtectionRule, policy};
 use crate::render::RenderController;
 use crate::render::snapshots::ClusterSnapshots;
 use crate::rights;
@@ -94,8 +94,12 @@ impl Operator for MachineConfigOperator {
         }
     }
 
-    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+    fn preview_parts(&self) -> Vec<Box<dyn PreviewPart>> {
         preview::parts(Arc::clone(&self.options.templates))
+    }
+
+    fn admission_rules(&self) -> Vec<Box<dyn AdmissionRule>> {
+        vec![Box::new(ProtectionRule)]
     }
 
     fn start(&self, context: &OperatorContext, enabled: &EnabledControllers) -> OperatorInstance {

@@ -3,11 +3,11 @@
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
-use seaworthy_change::preview::PreviewPart;
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
 use seaworthy_plan::rendering::choice::{self, Choice};
 use seaworthy_plan::rendering::condition;
 use seaworthy_plan::rendering::targeted;
+use seaworthy_preview::{self as preview, PreviewPart};
 
 use crate::cluster_state::ClusterState;
 use crate::render::render_pool::digests;
@@ -23,11 +23,6 @@ pub fn pending(
     if condition::reason(pool).is_some() {
         return None;
     }
-    let name = pool.name_any();
-    if let Some(message) = parts.iter().find_map(|part| part.pending(cluster.objects(), &name)) {
-        return Some(message);
-    }
-    let target = targeted(pool)?;
     let sources = cluster.sources();
     let choice = choice::choose(&choice::Inputs {
         pool,
@@ -42,6 +37,13 @@ pub fn pending(
         // That the controllers are of another build than this program is not pending.
         accepts_other_builds: true,
     });
+    // What a pinned or deleted pool would be made of is no matter.
+    if let Choice::Render(_) = &choice
+        && let Some(message) = preview::pending(parts, cluster.objects(), &pool.name_any())
+    {
+        return Some(message);
+    }
+    let target = targeted(pool)?;
     let inputs = match choice {
         Choice::Render(inputs) => inputs,
         Choice::Wait(missing) => return Some(missing.what),
@@ -74,12 +76,14 @@ pub fn pending(
 mod tests {
     use std::sync::Arc;
 
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube::core::ObjectMeta;
     use rstest::rstest;
     use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
     use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason};
     use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, PINNED_CONFIGURATION};
     use seaworthy_change::Tables;
+    use seaworthy_preview::PreviewRound;
     use serde_json::{Value, json};
 
     use super::*;
@@ -118,7 +122,7 @@ mod tests {
         let mut machine_configs = there.to_vec();
         machine_configs.push(Arc::new(serde_json::from_value(rendered).unwrap()));
         let pools: Vec<Arc<MachineConfigPool>> = vec![Arc::new(serde_json::from_value(pool).unwrap())];
-        ClusterState::of(Tables::default().with_objects(pools).with_objects(machine_configs))
+        ClusterState::of(Tables::default().with_objects(pools).with_objects(machine_configs)).unwrap()
     }
 
     #[rstest]
@@ -166,6 +170,41 @@ mod tests {
             .unwrap();
         target.name = Some("rendered-infra-0".to_owned());
         assert_eq!(pending(&cluster, &cluster.pools()[0], &[], "b1"), None);
+    }
+
+    /// A part to which every pool is pending.
+    struct Pending;
+
+    impl PreviewPart for Pending {
+        fn tables(&self) -> Tables {
+            Tables::default()
+        }
+
+        fn reconcile(&self, _: &mut PreviewRound<'_>) {}
+
+        fn pending(&self, _: &Tables, pool: &str) -> Option<String> {
+            Some(format!("a profile of {pool} is not a MachineConfig yet"))
+        }
+    }
+
+    #[test]
+    fn preview_parts_are_asked_about_pools_that_are_rendered_only() {
+        let parts: [Box<dyn PreviewPart>; 1] = [Box::new(Pending)];
+        let mut cluster = cluster(&[], &[], json!({"type": "Updated", "status": "True"}));
+        let pending_in = |cluster: &ClusterState| pending(cluster, &cluster.pools()[0], &parts, "b1");
+        assert_eq!(pending_in(&cluster).as_deref(), Some("a profile of infra is not a MachineConfig yet"));
+        let edit = |cluster: &mut ClusterState, edit: fn(&mut MachineConfigPool)| {
+            edit(Arc::make_mut(&mut cluster.objects_mut().of_mut::<MachineConfigPool>()[0]));
+        };
+        edit(&mut cluster, |pool| {
+            pool.annotations_mut().insert(PINNED_CONFIGURATION.as_str().to_owned(), "rendered-infra-1".to_owned());
+        });
+        assert_eq!(pending_in(&cluster), None, "it is pinned");
+        edit(&mut cluster, |pool| {
+            pool.annotations_mut().clear();
+            pool.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        });
+        assert_eq!(pending_in(&cluster), None, "it is being deleted");
     }
 
     #[test]

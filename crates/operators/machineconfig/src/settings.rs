@@ -31,6 +31,7 @@ pub trait SettingsKind:
     Resource<DynamicType = (), Scope = ClusterResourceScope>
     + Clone
     + Debug
+    + PartialEq
     + Serialize
     + DeserializeOwned
     + Send

@@ -118,7 +118,7 @@ async fn config_of(read: Kubeconfig, options: &KubeConfigOptions, source: &str) 
         .map_err(|error| ClusterError(format!("{source} is incomplete: {}", error_chain(&error))))
 }
 
-/// The message for a refused or failed call, with the next step. `doing` is the attempted action: `list MachineConfigPools`.
+/// The message for a refused or failed call, with the next step. `doing` is the attempted action: `list machineconfigpools`.
 pub fn call_error(doing: &str, error: &kube::Error) -> ClusterError {
     ClusterError(match error {
         kube::Error::Api(status) if status.code == 401 => format!(

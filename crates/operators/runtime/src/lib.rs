@@ -8,8 +8,10 @@
 //! - [`events`] and [`metrics`]: Kubernetes Events and Prometheus metrics;
 //! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
 //! - [`election`] and [`leadership`]: leader election;
-//! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls; [`objects`]: writes of commands.
+//! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls; [`objects`]: writes of commands;
+//!   [`tables`] and [`admission_policies`]: their reads.
 
+pub mod admission_policies;
 pub mod applier;
 pub mod availability;
 pub mod cache;
@@ -27,6 +29,7 @@ pub mod objects;
 pub mod operator;
 pub mod queue;
 mod request;
+pub mod tables;
 pub mod watched_object;
 pub mod worker;
 pub mod write_error;

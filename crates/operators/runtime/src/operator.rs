@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use seaworthy_change::preview::PreviewPart;
 use seaworthy_deploy::{Account, OperatorManifest, controllers_account};
+use seaworthy_preview::{AdmissionRule, PreviewPart};
 use seaworthy_values::list;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -109,7 +109,12 @@ pub trait Operator: Send + Sync {
     fn manifest(&self, account: &Account) -> OperatorManifest;
 
     /// Its part of a preview: the controllers that make objects which the controllers of other operators read.
-    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+    fn preview_parts(&self) -> Vec<Box<dyn PreviewPart>> {
+        Vec::new()
+    }
+
+    /// What its admission policies refuse, for a preview.
+    fn admission_rules(&self) -> Vec<Box<dyn AdmissionRule>> {
         Vec::new()
     }
 

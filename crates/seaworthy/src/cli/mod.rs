@@ -158,8 +158,9 @@ pub enum Command {
     /// preview leaves out; settings that cannot be applied; MachineConfigs that no pool selects.
     ///
     /// Exit code: 0 if nothing would change on machines and there are no problems; 1 if something would change, if a
-    /// manifest would be rejected, reverted or have no effect, or if a pool cannot be rendered; 2 if the command line
-    /// or an input is invalid (a misspelt kind included), or if the cluster cannot be read.
+    /// manifest would be rejected, reverted or have no effect, if a pool cannot be rendered, or if the preview is
+    /// incomplete; 2 if the command line or an input is invalid (a misspelt kind included), or if the cluster cannot
+    /// be read.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
     /// Show, pause, resume or roll back a pool's roll-out

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use seaworthy_change::preview::PreviewProblem;
 use seaworthy_ignition::spelling;
 use seaworthy_machineconfig::preview::{NodeOutlook, Outlook};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::forecast::Forecast;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
+use seaworthy_preview::PreviewProblem;
 use seaworthy_runtime::cluster::{Client, connect};
 use seaworthy_values::list::listed;
 use seaworthy_values::text::counted;
@@ -187,7 +187,7 @@ pub fn problem_json(problem: &PreviewProblem) -> Value {
     json!({
         "code": problem.code,
         "severity": problem.severity.to_string(),
-        "object": problem.object.as_ref().map(|object| format!("{} {}", object.resource, object.name)),
+        "object": problem.object.as_ref().map(ToString::to_string),
         "message": problem.message,
     })
 }

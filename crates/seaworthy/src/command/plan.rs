@@ -6,28 +6,25 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_change::ObjectRef;
-use seaworthy_change::preview::{PreviewPart, PreviewProblem};
 use seaworthy_controllers::{OperatorOptions, operators};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::operator::MachineConfigOptions;
-use seaworthy_machineconfig::preview::{
-    Admission, AdmissionIssue, ApplyOutcome, Effect, PoolPreview, Preview, PreviewInputs, preview_changes,
-    reverted_target,
-};
+use seaworthy_machineconfig::preview::{PoolPreview, Preview, PreviewInputs, preview_changes, reverted_target};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
 use seaworthy_manifest::{EntryPart, FileLocation};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
-use seaworthy_render::Finding;
-use seaworthy_runtime::{NAMESPACE, build};
+use seaworthy_preview::{AdmissionIssue, ApplyOutcome, Effect, PreviewPart, PreviewProblem};
+use seaworthy_render::{FieldLocation, Finding};
+use seaworthy_runtime::{NAMESPACE, admission_policies, build};
 use serde_json::{Value, json};
 
 use super::diff::Comparison;
@@ -37,6 +34,9 @@ use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::manifest::misspelt;
 use crate::manifest::objects::{self, ObjectLocation};
 use crate::{output, remote, terminal};
+
+/// The namespace of manifests without one, where no kubeconfig names another.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// A manifest of the input, and where it is.
 struct InputManifest<'t> {
@@ -49,8 +49,8 @@ pub struct PlanReport<'t> {
     pub preview: Preview,
     /// Objections of the API to the manifests.
     pub objections: Vec<AdmissionIssue>,
-    /// Locations of the manifests by kind and name.
-    locations: BTreeMap<(String, String), ObjectLocation<'t>>,
+    /// Locations of the manifests.
+    locations: BTreeMap<ObjectRef, ObjectLocation<'t>>,
     /// Whether the manifests were applied to a cluster, where other changes may be pending.
     is_on_cluster: bool,
 }
@@ -113,13 +113,14 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
 async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Result<PlanReport<'t>, Failure> {
     let now = Timestamp::now();
     let parts = preview_parts(templates::read(options.templates.as_deref())?);
-    let admission = Admission::of_definitions(operators::definitions());
+    let admission = operators::admission();
     let policy = Policy::allowing(options.remote.allow_host.iter().cloned());
-    let (before, snapshots, admission) = if options.server_less {
-        (ClusterState::default().with_parts(&parts), remote::snapshots(&options.remote)?, admission)
+    let (before, namespace, snapshots, admission) = if options.server_less {
+        let state = ClusterState::default().with_parts(&parts).map_err(Failure::failed)?;
+        (state, DEFAULT_NAMESPACE.to_owned(), remote::snapshots(&options.remote)?, admission)
     } else {
         let client = outlook::client(&options.cluster).await?;
-        let state = ClusterState::read(&client, &parts, true).await.map_err(Failure::invalid)?;
+        let state = ClusterState::read(&client, ReadScope::Preview(&parts)).await.map_err(Failure::invalid)?;
         // The content that the cluster has pinned; what is fetched beside it is not kept there.
         let snapshots: Arc<dyn seaworthy_fetch::Snapshots> = match ClusterSnapshots::load(&client, NAMESPACE).await {
             Ok(found) => Arc::new(found),
@@ -131,14 +132,15 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
                 remote::snapshots(&options.remote)?
             }
         };
-        (state, snapshots, admission.for_changes_to(&client).await)
+        let admission = admission_policies::for_changes_to(&client, admission).await;
+        (state, client.default_namespace().to_owned(), snapshots, admission)
     };
     let mut after = before.clone();
     let (mut objections, mut ignored) = (Vec::new(), BTreeMap::<String, usize>::new());
     for InputManifest { json, .. } in &given {
         let outcome = match options.delete {
-            true => after.delete(json, &admission),
-            false => after.apply(json, &admission, now),
+            true => after.delete(json, &namespace, &admission),
+            false => after.apply(json, &namespace, &admission, now),
         };
         match outcome {
             Ok(applied) if applied.outcome == ApplyOutcome::Ignored => {
@@ -163,7 +165,9 @@ async fn create_report<'t>(options: &Plan, given: Vec<InputManifest<'t>>) -> Res
     let mut preview = preview_changes(&before, after, &inputs).await;
     preview.problems.extend(overruled);
     preview.problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
-    Ok(PlanReport::new(preview, objections, given, !options.server_less))
+    let locate = |given: InputManifest<'t>| Some((before.object_of(&given.json, &namespace)?, given.location));
+    let locations = given.into_iter().filter_map(locate).collect();
+    Ok(PlanReport::new(preview, objections, locations, !options.server_less))
 }
 
 /// The preview parts of all operators of this build.
@@ -192,11 +196,13 @@ fn name_in(json: &Value) -> &str {
 
 impl PlanReport<'_> {
     /// The report on manifests that are not from a file.
-    pub fn of_cluster(preview: Preview, objections: Vec<AdmissionIssue>, manifests: &[Value]) -> PlanReport<'static> {
-        let key = |json: &Value| (kind_in(json).to_owned(), name_in(json).to_owned());
-        let given = manifests.iter().map(key).collect();
+    pub fn of_cluster(
+        preview: Preview,
+        objections: Vec<AdmissionIssue>,
+        given: &BTreeSet<ObjectRef>,
+    ) -> PlanReport<'static> {
         PlanReport {
-            preview: restricted_to(preview, &given),
+            preview: restricted_to(preview, |object| given.contains(object)),
             objections,
             locations: BTreeMap::new(),
             is_on_cluster: true,
@@ -206,19 +212,20 @@ impl PlanReport<'_> {
     fn new<'t>(
         preview: Preview,
         objections: Vec<AdmissionIssue>,
-        given: Vec<InputManifest<'t>>,
+        locations: BTreeMap<ObjectRef, ObjectLocation<'t>>,
         is_on_cluster: bool,
     ) -> PlanReport<'t> {
-        let key = |json: &Value| (kind_in(json).to_owned(), name_in(json).to_owned());
-        let locations: BTreeMap<_, _> = given.into_iter().map(|given| (key(&given.json), given.location)).collect();
-        let given = locations.keys().cloned().collect();
-        PlanReport { preview: restricted_to(preview, &given), objections, locations, is_on_cluster }
+        let preview = restricted_to(preview, |object| locations.contains_key(object));
+        PlanReport { preview, objections, locations, is_on_cluster }
     }
 
-    /// Whether something changes, or something is wrong with the manifests: then the exit code is 1.
+    /// Whether something changes, something is wrong with the manifests, or something may be missing here: then the exit code is
+    /// 1.
     fn needs_attention(&self) -> bool {
         let is_affected = |pool: &PoolPreview| pool.failure.is_some() || differs(pool) || !pool.moved_nodes.is_empty();
-        let is_wrong = |problem: &&PreviewProblem| problem.severity == Severity::Error && self.is_given(problem);
+        let is_wrong = |problem: &&PreviewProblem| {
+            problem.is_incomplete_preview() || problem.severity == Severity::Error && self.is_given(problem)
+        };
         !self.objections.is_empty()
             || !self.preview.unselected.is_empty()
             || !self.preview.newly_unassigned.is_empty()
@@ -227,45 +234,43 @@ impl PlanReport<'_> {
     }
 
     fn is_given(&self, problem: &PreviewProblem) -> bool {
-        let object = problem.object.as_ref();
-        object
-            .is_some_and(|object| self.locations.contains_key(&(object.resource.kind.to_string(), object.name.clone())))
+        problem.object.as_ref().is_some_and(|object| self.locations.contains_key(object))
     }
 
     /// The file location of a field with a colon behind it; empty if it is in no file.
-    fn place(&self, kind: &str, name: &str, path: &str, part: EntryPart) -> String {
-        let found = self.file(kind, name, path, part);
+    fn place(&self, object: &ObjectRef, path: &str, part: EntryPart) -> String {
+        let found = self.file(object, path, part);
         found.map(|found| format!("{found}: ")).unwrap_or_default()
     }
 
-    fn file(&self, kind: &str, name: &str, path: &str, part: EntryPart) -> Option<FileLocation<'_>> {
-        let place = self.locations.get(&(kind.to_owned(), name.to_owned()))?;
-        Some(place.file(&Path::parse(path), part))
+    fn file(&self, object: &ObjectRef, path: &str, part: EntryPart) -> Option<FileLocation<'_>> {
+        Some(self.locations.get(object)?.file(&Path::parse(path), part))
+    }
+
+    /// The same for the first place of a finding.
+    fn place_of(&self, finding: &Finding) -> String {
+        let Some(place) = finding.places.first() else { return String::new() };
+        let part = EntryPart::of_finding(finding.code);
+        object_at(place).map(|object| self.place(&object, &place.path, part)).unwrap_or_default()
     }
 
     /// Errors, warnings and other findings about the manifests, the most severe first.
     fn messages(&self) -> Vec<Message> {
         let mut all = Vec::new();
         for objection in &self.objections {
-            let (kind, name) = objection.object.split_once(' ').unwrap_or((&objection.object, ""));
-            let part = if objection.effect == Effect::Dropped { EntryPart::Key } else { EntryPart::Value };
-            let place = self.place(kind, name, &objection.path, part);
+            let place = self.place(&objection.object, &objection.path, part_of(objection));
             // kubectl's strict validation refuses it, also a field that the API would drop.
             all.push(Message { severity: Severity::Error, code: code(objection), place, text: objection.to_string() });
         }
         for problem in &self.preview.problems {
-            let place =
-                |object: &ObjectRef| self.place(&object.resource.kind, &object.name, &problem.path, EntryPart::Value);
+            let place = |object: &ObjectRef| self.place(object, &problem.path, EntryPart::Value);
             let place = problem.object.as_ref().map(place).unwrap_or_default();
             let PreviewProblem { severity, code, message, .. } = problem;
             all.push(Message { severity: *severity, code, place, text: message.clone() });
         }
         for finding in &self.preview.unselected {
-            let place = finding.places.first();
-            let place = place
-                .map(|place| self.place(place.kind, &place.name, &place.path, EntryPart::of_finding(finding.code)));
             let (severity, code, text) = (finding.severity, finding.code, finding.to_string());
-            all.push(Message { severity, code, place: place.unwrap_or_default(), text });
+            all.push(Message { severity, code, place: self.place_of(finding), text });
         }
         all.sort_by_key(|message: &Message| std::cmp::Reverse(message.severity));
         all
@@ -273,14 +278,29 @@ impl PlanReport<'_> {
 }
 
 /// A preview without findings that are neither about the manifests nor caused by them.
-fn restricted_to(mut preview: Preview, given: &BTreeSet<(String, String)>) -> Preview {
+fn restricted_to(mut preview: Preview, is_given: impl Fn(&ObjectRef) -> bool) -> Preview {
     let stranded = &preview.newly_unselected;
     let concerns = |finding: &Finding| {
         let mut of = finding.places.iter();
-        of.any(|place| given.contains(&(place.kind.to_owned(), place.name.clone())) || stranded.contains(&place.name))
+        of.any(|place| object_at(place).is_some_and(|object| is_given(&object)) || stranded.contains(&place.name))
     };
     preview.unselected.retain(concerns);
     preview
+}
+
+/// The object that a finding is about, if it is of a kind that a preview reads.
+fn object_at(place: &FieldLocation) -> Option<ObjectRef> {
+    let of = [
+        ObjectRef::named::<MachineConfig>,
+        ObjectRef::named::<MachineConfigPool>,
+        ObjectRef::named::<ControllerConfig>,
+    ];
+    of.into_iter().map(|of| of(&place.name)).find(|object| object.resource.kind == place.kind)
+}
+
+/// The part of an entry that an objection is about.
+fn part_of(objection: &AdmissionIssue) -> EntryPart {
+    if objection.effect == Effect::Dropped { EntryPart::Key } else { EntryPart::Value }
 }
 
 /// An error, warning or other finding about a manifest.
@@ -363,10 +383,7 @@ fn write_pool(out: &mut dyn Write, report: &PlanReport<'_>, pool: &PoolPreview, 
         )?;
     }
     for finding in pool.findings.iter().filter(|finding| is_changed || finding.severity == Severity::Error) {
-        let place = finding.places.first();
-        let place =
-            place.map(|place| report.place(place.kind, &place.name, &place.path, EntryPart::of_finding(finding.code)));
-        let text = format!("{}{finding}", place.unwrap_or_default());
+        let text = format!("{}{finding}", report.place_of(finding));
         write_finding(out, finding.severity, finding.code, text)?;
     }
     if outlook.target.is_none() && !outlook.nodes.is_empty() {
@@ -477,20 +494,17 @@ fn print_json(report: &PlanReport<'_>) -> Result<(), Failure> {
         value
     };
     let objection = |objection: &AdmissionIssue| {
-        let (kind, name) = objection.object.split_once(' ').unwrap_or((&objection.object, ""));
-        let part = if objection.effect == Effect::Dropped { EntryPart::Key } else { EntryPart::Value };
         let value = json!({
             "code": code(objection),
             "severity": Severity::Error.to_string(),
-            "object": objection.object,
+            "object": objection.subject(),
             "path": objection.path,
             "message": objection.message,
         });
-        placed(value, report.file(kind, name, &objection.path, part))
+        placed(value, report.file(&objection.object, &objection.path, part_of(objection)))
     };
     let problem = |problem: &PreviewProblem| {
-        let file =
-            |object: &ObjectRef| report.file(&object.resource.kind, &object.name, &problem.path, EntryPart::Value);
+        let file = |object: &ObjectRef| report.file(object, &problem.path, EntryPart::Value);
         placed(outlook::problem_json(problem), problem.object.as_ref().and_then(file))
     };
     let value = json!({
@@ -507,4 +521,31 @@ fn print_json(report: &PlanReport<'_>) -> Result<(), Failure> {
 
 fn name_of(object: &MachineConfig) -> String {
     object.metadata.name.clone().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_change::memory::MemoryError;
+
+    use super::*;
+
+    #[test]
+    fn incomplete_preview_needs_attention() {
+        let report = |problems: Vec<PreviewProblem>| {
+            let preview = Preview {
+                pools: Vec::new(),
+                without_pool: Vec::new(),
+                newly_unassigned: BTreeMap::new(),
+                problems,
+                unselected: Vec::new(),
+                newly_unselected: BTreeSet::new(),
+            };
+            PlanReport::of_cluster(preview, Vec::new(), &BTreeSet::new())
+        };
+        let missing = MemoryError::Missing(ObjectRef::named::<MachineConfigPool>("infra"));
+        assert!(report(vec![PreviewProblem::unperformed(&missing)]).needs_attention());
+        let infra = ObjectRef::named::<MachineConfigPool>("infra");
+        let elsewhere = PreviewProblem::new(Severity::Error, "base", String::new()).about(infra);
+        assert!(!report(vec![elsewhere, PreviewProblem::note("unsettled", String::new())]).needs_attention());
+    }
 }

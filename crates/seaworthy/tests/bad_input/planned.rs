@@ -39,6 +39,24 @@ fn manifests_without_a_controller_config_are_planned_as_they_are_rendered() {
     assert!(pools.iter().all(|pool| pool["failure"].is_null()), "{plan}");
 }
 
+#[test]
+fn objection_to_one_of_two_objects_with_a_name_is_located_in_its_own_file() {
+    let fleet = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fleet");
+    let budget = |namespace: &str, least: &str| {
+        format!(
+            "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: db, namespace: {namespace}}}\n\
+             spec: {{minAvailable: {least}}}\n"
+        )
+    };
+    let program = Program::new();
+    program.file("a.yaml", budget("shop", "[]"));
+    program.file("b.yaml", budget("office", "1"));
+    let words = ["plan", "--server-less", "-o", "json", "-f", fleet.to_str().unwrap(), "-f", "a.yaml", "-f", "b.yaml"];
+    let plan = program.run(words).expect(1).json();
+    let [refused] = plan["manifests"].as_array().unwrap().as_slice() else { panic!("{plan}") };
+    assert_eq!((&refused["object"], &refused["file"]), (&"PodDisruptionBudget shop/db".into(), &"a.yaml".into()));
+}
+
 /// Settings of nodes that cannot be accepted, each with the line and column of the field that it is about.
 const SETTINGS: &str = "\
 apiVersion: machineconfiguration.openshift.io/v1

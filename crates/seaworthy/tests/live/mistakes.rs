@@ -35,7 +35,7 @@ fn server_that_cannot_be_reached_is_said_to_be() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     program.file("config", kubeconfig(&format!("https://127.0.0.1:{port}")));
     let outcome = program.run(["rollout", "status", "worker", "--kubeconfig", "config"]).expect(2);
-    outcome.says(&["cannot list MachineConfigPools", "cannot be reached", "refused", "kubectl config view --minify"]);
+    outcome.says(&["cannot list machineconfigpools", "cannot be reached", "refused", "kubectl config view --minify"]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn missing_definitions_are_named_with_the_command_that_installs_them() {
     for part in ["machineconfiguration.openshift.io not found", "seaworthy crds | kubectl apply", "--install"] {
         assert!(line.contains(part), "{part:?} is not in {line}");
     }
-    fleet.run(&["rollout", "status", "worker"]).expect(2).says(&["cannot list MachineConfigPools", "seaworthy crds"]);
+    fleet.run(&["rollout", "status", "worker"]).expect(2).says(&["cannot list machineconfigpools", "seaworthy crds"]);
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn wrong_pool_and_missing_rights_are_reported() {
                 kubectl config set-context nobody --cluster=seaworthy --user=nobody",
     );
     let outcome = fleet.run(&["rollout", "pause", "worker", "--context", "nobody"]).expect(2);
-    outcome.says(&["cannot list MachineConfigPools", "forbidden", "ask for a role"]);
+    outcome.says(&["cannot list machineconfigpools", "forbidden", "ask for a role"]);
 }

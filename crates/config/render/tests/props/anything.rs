@@ -225,7 +225,7 @@ proptest! {
             },
         });
         let controller_config = json!({
-            "metadata": {"annotations": {keys::RELEASE_VERSION: "1", "machineconfiguration.openshift.io/generated-by-version": "v"}},
+            "metadata": {"annotations": {keys::RELEASE_VERSION: "1"}},
             "spec": {"baseOSContainerImage": "a", "baseOSExtensionsContainerImage": "b"},
         });
         let streams = json!({"status": {"defaultStream": "s", "availableStreams": [{"name": "s", "osImage": "o"}]}});

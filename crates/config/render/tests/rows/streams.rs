@@ -14,7 +14,7 @@ fn offering(worker_stream: Option<&str>) -> Context {
     let streams: BTreeMap<_, _> =
         ["rhel-9", "rhel-10", "centos-10"].map(|name| (name.to_owned(), images(name))).into_iter().collect();
     Context {
-        streams: Some(OsImageStreams { default: "rhel-9".to_owned(), streams, ..OsImageStreams::default() }),
+        streams: Some(OsImageStreams { default: "rhel-9".to_owned(), streams }),
         worker_stream: worker_stream.map(str::to_owned),
         ..context()
     }

@@ -14,7 +14,7 @@ use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{PoolEvent, annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_api::vocabulary::seaworthy::annotation::{FORMER_TARGET_HISTORY, SOURCES, TARGET_HISTORY};
-use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage, to_second};
 use seaworthy_generate::edit;
 use serde_json::{Map, json};
 
@@ -95,7 +95,7 @@ pub fn desired(inputs: &Inputs<'_>) -> Publication {
             Ok(())
         }
     };
-    let time = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let time = Time(to_second(now));
     let conditions = condition::conditions(pool, outcome, &time);
     let status =
         conditions.map(|conditions| Change::patch_status(ObjectRef::of(pool), json!({"conditions": conditions})));

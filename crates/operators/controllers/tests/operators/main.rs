@@ -16,15 +16,15 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, CustomResourceExt as _, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
-use seaworthy_change::preview::PreviewPart;
 use seaworthy_controllers::process::{self, ProcessOptions};
 use seaworthy_controllers::{OperatorOptions, OperatorSelection, operators};
 use seaworthy_deploy::controllers_account;
 use seaworthy_fetch::{MemorySnapshots, Policy};
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::pending::pending;
-use seaworthy_machineconfig::preview::{Admission, ApplyOutcome, PreviewInputs, preview_changes};
+use seaworthy_machineconfig::preview::{PreviewInputs, preview_changes};
 use seaworthy_machineconfig::render::render_pool::Remote;
+use seaworthy_preview::{self as preview, Admission, ApplyOutcome, PreviewPart};
 use seaworthy_runtime::{EnabledControllers, Leadership, Metrics, NAMESPACE, Operator, OperatorContext, build};
 use seaworthy_testkit::{Cluster, controller_config, file};
 use serde::Serialize;
@@ -249,6 +249,15 @@ async fn operator_without_definitions_is_off_and_starts_when_they_are_installed(
     assert!(!running.is_available("toy"));
 }
 
+#[test]
+fn preview_parts_of_all_operators_use_one_type_for_each_kind() {
+    let parts: Vec<Box<dyn PreviewPart>> =
+        operators::preview_parts(OperatorOptions::default()).into_iter().chain(Toy.preview_parts()).collect();
+    ClusterState::default().with_parts(&parts).unwrap();
+    let (all, pending) = (preview::tables(&parts).unwrap(), preview::pending_tables(&parts).unwrap());
+    assert!(all.has_all_of(&pending), "what is pending is decided on the kinds of the parts");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn preview_of_an_operator_shows_what_its_controllers_make_of_a_manifest() {
     let cluster = Cluster::start().await;
@@ -257,17 +266,17 @@ async fn preview_of_an_operator_shows_what_its_controllers_make_of_a_manifest() 
     running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
 
     let parts: Vec<Box<dyn PreviewPart>> =
-        operators::preview_parts(OperatorOptions::default()).into_iter().chain(Toy.preview()).collect();
-    let before = ClusterState::read(&running.client, &parts, true).await.unwrap();
+        operators::preview_parts(OperatorOptions::default()).into_iter().chain(Toy.preview_parts()).collect();
+    let before = ClusterState::read(&running.client, ReadScope::Preview(&parts)).await.unwrap();
     let mut after = before.clone();
     let manifest = Buoy::new("b", BuoySpec { colour: "red".to_owned() });
-    let admission = Admission::of_definitions(operators::definitions().into_iter().chain([Buoy::crd()]));
+    let admission = Admission::of(operators::definitions().into_iter().chain([Buoy::crd()]), Vec::new()).for_changes();
     let now = Timestamp::now();
     let json = serde_json::to_value(&manifest).unwrap();
-    assert_eq!(after.apply(&json, &admission, now).unwrap().outcome, ApplyOutcome::New);
+    assert_eq!(after.apply(&json, "default", &admission, now).unwrap().outcome, ApplyOutcome::New);
     let wrong =
         serde_json::json!({"apiVersion": "toy.example.com/v1", "kind": "Buoy", "metadata": {"name": "c"}, "spec": {}});
-    assert_eq!(after.apply(&wrong, &admission, now).unwrap_err()[0].path, "spec.colour");
+    assert_eq!(after.apply(&wrong, "default", &admission, now).unwrap_err()[0].path, "spec.colour");
     let pending_in = |state: &ClusterState, pool: &str| pending(state, state.pool(pool).unwrap(), &parts, &build());
     assert_eq!(pending_in(&after, "worker").as_deref(), Some("Buoy b is not a MachineConfig yet"));
     assert_eq!(pending_in(&after, "master"), None);

@@ -7,10 +7,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use seaworthy_api::machineconfiguration::MachineConfig;
-use seaworthy_change::preview::{PreviewPart, PreviewRound};
 use seaworthy_change::{Change, Decision, Purpose, Stage, Tables};
 use seaworthy_deploy::rule::rule;
 use seaworthy_deploy::{Account, OperatorManifest};
+use seaworthy_preview::{PreviewPart, PreviewRound};
 use seaworthy_runtime::{
     Applier, Cache, CacheSet, Controller, EnabledControllers, Key, Operator, OperatorContext, OperatorInstance, Queue,
     Requeue, WriteError, worker,
@@ -18,13 +18,13 @@ use seaworthy_runtime::{
 use seaworthy_testkit::file;
 use serde::{Deserialize, Serialize};
 
-#[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[kube(group = "toy.example.com", version = "v1", kind = "Buoy", status = "BuoyStatus")]
+#[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "toy.example.com", version = "v1", kind = "Buoy", status = "BuoyStatus", derive = "PartialEq")]
 pub struct BuoySpec {
     pub colour: String,
 }
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuoyStatus {
     pub painted: Option<String>,
 }
@@ -96,6 +96,10 @@ impl PreviewPart for BuoyPart {
         }
     }
 
+    fn pending_tables(&self) -> Tables {
+        self.tables()
+    }
+
     fn pending(&self, objects: &Tables, pool: &str) -> Option<String> {
         let is_pending = |buoy: &&Arc<Buoy>| !generated(buoy, objects.of()).is_empty();
         let buoy = objects.of::<Buoy>().iter().find(is_pending).filter(|_| pool == "worker")?;
@@ -131,7 +135,7 @@ impl Operator for Toy {
         }
     }
 
-    fn preview(&self) -> Vec<Box<dyn PreviewPart>> {
+    fn preview_parts(&self) -> Vec<Box<dyn PreviewPart>> {
         vec![Box::new(BuoyPart)]
     }
 

@@ -12,7 +12,6 @@ use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Controller, Queue, Requeue, WriteError};
 
 use crate::base::deleted_pools::DeletedPools;
-use crate::cluster_state::upsert;
 use crate::context::Context;
 
 pub struct BaseController {
@@ -107,7 +106,10 @@ pub async fn with_field_managers(
 ) -> Result<Vec<Arc<MachineConfig>>, WriteError> {
     for name in names {
         if let Some(found) = applier.read::<MachineConfig>(name).await? {
-            upsert(&mut machine_configs, found);
+            match machine_configs.iter_mut().find(|known| known.metadata.name == found.metadata.name) {
+                Some(known) => *known = Arc::new(found),
+                None => machine_configs.push(Arc::new(found)),
+            }
         }
     }
     Ok(machine_configs)

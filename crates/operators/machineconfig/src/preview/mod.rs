@@ -1,13 +1,11 @@
 //! Preview: what the controllers would do after a change, computed in memory with their own decision functions.
 //!
 //! - [`ClusterState::apply`] changes a cluster in memory, [`preview_changes`] runs the decisions of all operators' controllers on
-//!   it until nothing is left to write, and [`outlook`] predicts the roll-out of a pool's target.
+//!   it until nothing is left to write (`seaworthy_preview`), renders each pool, and [`outlook`] predicts the roll-out of its
+//!   target.
 //! - Nothing is written anywhere.
 
-mod admission;
-mod apply;
 mod baseline;
-mod manifest;
 mod outlook;
 mod parts;
 
@@ -20,7 +18,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::{Selection, is_object};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
-use seaworthy_change::preview::{PreviewPart, PreviewProblem, run_to_fixpoint};
+use seaworthy_change::ObjectRef;
 use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
 use seaworthy_plan::rendering::choice::{self, Choice};
@@ -29,15 +27,16 @@ use seaworthy_plan::rendering::publication::{self, Outcome, Publication};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::rollout::waiting::Waiting;
+use seaworthy_preview::{Admission, PreviewPart, PreviewProblem, run_to_fixpoint};
 use seaworthy_render::{Finding, MachineConfig as Input, Pool, not_selected};
 use serde_json::Value;
 
-pub use self::admission::{Admission, AdmissionIssue, Effect};
-pub use self::apply::{ApplyOutcome, ApplyResult};
 use self::baseline::Baseline;
 pub use self::outlook::{NodeOutlook, Outlook, UnassignedNodes, outlook, unassigned_nodes};
 pub use self::parts::parts;
 use crate::cluster_state::ClusterState;
+use crate::operator::definitions;
+use crate::protection::ProtectionRule;
 use crate::render::render_pool::{self, Remote, RenderContext};
 
 pub struct PreviewInputs {
@@ -66,6 +65,11 @@ pub struct Preview {
     pub newly_unselected: BTreeSet<String>,
 }
 
+/// The admission of this operator's kinds alone.
+pub fn admission() -> Admission {
+    Admission::of(definitions(), vec![Box::new(ProtectionRule)])
+}
+
 /// A pool's target in a manifest, which the render controller would revert.
 pub fn reverted_target(before: &ClusterState, manifest: &Value) -> Option<PreviewProblem> {
     let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| is_object::<MachineConfigPool>(manifest))?;
@@ -75,8 +79,8 @@ pub fn reverted_target(before: &ClusterState, manifest: &Value) -> Option<Previe
         "MachineConfigPool {name}, spec.configuration.name: it is computed from the MachineConfigs of the pool, so \
          {wanted:?} would be reverted and move no node; leave it out, or roll back with: seaworthy rollout undo {name} --to NAME"
     );
-    let problem = PreviewProblem::of::<MachineConfigPool>(Severity::Warning, "reverted", name, message);
-    is_another.then(|| problem.at("spec.configuration.name"))
+    let problem = PreviewProblem::new(Severity::Warning, "reverted", message);
+    is_another.then(|| problem.about(ObjectRef::named::<MachineConfigPool>(name)).at("spec.configuration.name"))
 }
 
 /// A pool after a change.
@@ -122,8 +126,10 @@ pub async fn preview_changes(before: &ClusterState, mut after: ClusterState, inp
     let gone: Vec<String> =
         before.pools().iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
     problems.extend(gone.iter().map(|name| PreviewProblem::note("pool-gone", format!("pool {name} is deleted"))));
-    let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
-    problems.retain(|problem| !problem.caused_by_pool.as_ref().is_some_and(has_failed));
+    let failed = pools.iter().filter(|pool| pool.failure.is_some());
+    let failed: BTreeSet<ObjectRef> = failed.map(|pool| ObjectRef::named::<MachineConfigPool>(&pool.name)).collect();
+    problems.retain(|problem| problem.caused_by.as_ref().is_none_or(|object| !failed.contains(object)));
+    problems.extend(after.unreadable());
     problems.extend(misnamed(&after));
     problems.extend(relative_paths(&after));
     problems.extend(without_base(&after));
@@ -152,7 +158,8 @@ fn without_base(cluster: &ClusterState) -> Vec<PreviewProblem> {
              01-worker-kubelet and others), so its machines would have no kubelet and no container runtime; to include those of \
              the worker pool: matchExpressions: [{{key: {role}, operator: In, values: [worker, {name}]}}]"
         );
-        PreviewProblem::of::<MachineConfigPool>(Severity::Warning, "no-base", &name, message)
+        PreviewProblem::new(Severity::Warning, "no-base", message)
+            .about(ObjectRef::named::<MachineConfigPool>(name))
             .at("spec.machineConfigSelector")
     };
     let pools = cluster.pools().iter().filter(|_| !base.is_empty());
@@ -168,7 +175,8 @@ fn misnamed(cluster: &ClusterState) -> Vec<PreviewProblem> {
                 "MachineConfiguration {name}: only the name {MACHINE_CONFIGURATION:?} has an effect, so this one is \
                  ignored; rename it"
             );
-            PreviewProblem::of::<MachineConfiguration>(Severity::Error, "misnamed", &name, message)
+            let object = ObjectRef::named::<MachineConfiguration>(name);
+            PreviewProblem::new(Severity::Error, "misnamed", message).about(object)
         })
         .collect()
 }
@@ -184,7 +192,8 @@ fn relative_paths(cluster: &ClusterState) -> Vec<PreviewProblem> {
             let message = format!(
                 "MachineConfiguration {name}, {field}: {path:?} is not an absolute path and matches no file; write \"/{path}\""
             );
-            PreviewProblem::of::<MachineConfiguration>(Severity::Warning, "relative-path", &name, message).at(field)
+            let object = ObjectRef::named::<MachineConfiguration>(&name);
+            PreviewProblem::new(Severity::Warning, "relative-path", message).about(object).at(field)
         };
         relative.map(|(nth, file)| (nth, file.path.clone())).map(problem).collect::<Vec<_>>()
     };

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
-use seaworthy_change::preview::PreviewProblem;
-use seaworthy_change::to_second;
+use seaworthy_change::{ObjectRef, to_second};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::policy;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
@@ -25,6 +25,7 @@ use seaworthy_plan::rollout::forecast::{
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_plan::rollout::{self, PoolSnapshot};
 use seaworthy_plan::status::remark;
+use seaworthy_preview::PreviewProblem;
 
 use crate::cluster_state::ClusterState;
 
@@ -234,7 +235,7 @@ pub struct UnassignedNodes {
 pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
     let pools = PoolSelectors::new(cluster.pools().iter().map(|pool| PoolView::of(pool)));
     let of_pool = |severity: Severity, pool: &str, message: String| {
-        PreviewProblem::of::<MachineConfigPool>(severity, "node-selector", pool, message)
+        PreviewProblem::new(severity, "node-selector", message).about(ObjectRef::named::<MachineConfigPool>(pool))
     };
     let mut found = UnassignedNodes::default();
     for (pool, error) in &pools.invalid {
@@ -283,7 +284,7 @@ fn history(cluster: &ClusterState, nodes: &[&NodeView<'_>]) -> Vec<PastUpdate> {
 
 /// The disruption policies of a cluster, merged with the defaults as its nodes do.
 fn policies(cluster: &ClusterState) -> NodeDisruptionPolicyClusterStatus {
-    let object = crate::cluster_state::named(cluster.policies(), MACHINE_CONFIGURATION);
+    let object = cluster.objects().named::<MachineConfiguration>(MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }
 

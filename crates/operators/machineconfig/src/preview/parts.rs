@@ -9,15 +9,14 @@ use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
 };
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, GeneratorReason, annotation};
-use seaworthy_change::preview::{PreviewPart, PreviewProblem, PreviewRound};
-use seaworthy_change::{Decision, Purpose, Stage, Tables};
+use seaworthy_change::{Decision, ObjectRef, Purpose, Stage, Tables};
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::{Inputs, PoolOutcome, Report};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
-use seaworthy_plan::rendering::is_rendered;
+use seaworthy_preview::{PreviewPart, PreviewProblem, PreviewRound};
 
-use crate::cluster_state::named;
+use crate::cluster_state::sources;
 use crate::settings::SettingsKind;
 
 /// The parts of this operator, with these templates of the base.
@@ -54,7 +53,7 @@ impl PreviewPart for BasePart {
             round.report(PreviewProblem::note("other-build", message));
             return;
         }
-        let Some(object) = named(objects.of::<ControllerConfig>(), CONTROLLER_CONFIG).cloned() else { return };
+        let Some(object) = objects.named::<ControllerConfig>(CONTROLLER_CONFIG).cloned() else { return };
         let decision = base::desired(&base::Inputs {
             controller_config: &object,
             templates: &self.templates,
@@ -68,7 +67,8 @@ impl PreviewPart for BasePart {
         for message in &decision.report.problems {
             let name = object.name_any();
             let message = format!("ControllerConfig {name}: {message}");
-            round.report(PreviewProblem::of::<ControllerConfig>(Severity::Error, "base", &name, message));
+            let problem = PreviewProblem::new(Severity::Error, "base", message);
+            round.report(problem.about(ObjectRef::named::<ControllerConfig>(name)));
         }
         round.perform(&decision);
     }
@@ -91,7 +91,7 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
                 all: objects.of(),
                 pools: objects.of(),
                 machine_configs: &sources(objects),
-                controller_config: named(objects.of::<ControllerConfig>(), CONTROLLER_CONFIG).map(|found| &**found),
+                controller_config: objects.named::<ControllerConfig>(CONTROLLER_CONFIG).map(|found| &**found),
                 build: round.build(),
                 now: round.now(),
             });
@@ -106,17 +106,14 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
     }
 }
 
-fn sources(objects: &Tables) -> Vec<Arc<MachineConfig>> {
-    objects.of::<MachineConfig>().iter().filter(|object| !is_rendered(object)).cloned().collect()
-}
-
 /// The refusals and notices of a report.
 fn problems<K: SettingsKind>(name: &str, report: &Report) -> Vec<PreviewProblem> {
     let kind = K::kind(&());
     // Messages in the object's status have this prefix; here the severity shows it.
     let plain = |text: &str| text.strip_prefix("Error: ").unwrap_or(text).to_owned();
     let problem = |severity: Severity, code: &'static str, suffix: &str, text: &str| {
-        PreviewProblem::of::<K>(severity, code, name, format!("{kind} {name}{suffix}: {}", plain(text)))
+        let message = format!("{kind} {name}{suffix}: {}", plain(text));
+        PreviewProblem::new(severity, code, message).about(ObjectRef::named::<K>(name))
     };
     let refused = report.refused.iter();
     let refused =
@@ -126,8 +123,10 @@ fn problems<K: SettingsKind>(name: &str, report: &Report) -> Vec<PreviewProblem>
         let PoolOutcome::Failed(refusal) = &pool.outcome else { return None };
         let of_pool = format!(", pool {}", pool.pool);
         let failed = problem(Severity::Error, "not-accepted", &of_pool, &refusal.message).at(&refusal.path);
-        let caused_by_pool = Some(pool.pool.clone()).filter(|_| refusal.reason == GeneratorReason::NoBase);
-        Some(PreviewProblem { caused_by_pool, ..failed })
+        Some(match refusal.reason {
+            GeneratorReason::NoBase => failed.caused_by(ObjectRef::named::<MachineConfigPool>(&pool.pool)),
+            _ => failed,
+        })
     });
     refused.chain(notices).chain(of_pools).collect()
 }

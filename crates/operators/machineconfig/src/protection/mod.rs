@@ -5,6 +5,7 @@
 //! - Where the policy cannot be installed (an older Kubernetes, missing rights) the controllers revert edits instead.
 
 pub mod policy;
+mod rule;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use self::policy::{NAME, objects};
+pub use self::rule::ProtectionRule;
 use crate::context::Context;
 
 /// How often the policy is checked although nothing has changed.

@@ -18,13 +18,14 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_machineconfig::MachineConfigOperator;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::operator::MachineConfigOptions;
-use seaworthy_machineconfig::preview::{Admission, ApplyResult, Preview, PreviewInputs, preview_changes};
+use seaworthy_machineconfig::preview::{Preview, PreviewInputs, admission, preview_changes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::{Context, operator};
 use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::rollout::waiting::Waiting;
+use seaworthy_preview::ApplyResult;
 use seaworthy_runtime::{NAMESPACE, Operator as _};
 use seaworthy_testkit::{Embedded, NodeBehaviour, NodeSimulator, SeededRandom, controller_config, file};
 use serde::de::DeserializeOwned;
@@ -223,13 +224,14 @@ async fn cluster(seed: u64) -> usize {
         manifests = vec![node];
     }
     let now = Timestamp::now();
-    let parts = MachineConfigOperator::default().preview();
-    let before = ClusterState::read(&client, &parts, true).await.unwrap();
+    let parts = MachineConfigOperator::default().preview_parts();
+    let before = ClusterState::read(&client, ReadScope::Preview(&parts)).await.unwrap();
     let mut after = before.clone();
-    let admission = Admission::of_changes();
+    let admission = admission().for_changes();
     let ordered = orders(&client).await;
     for manifest in &manifests {
-        let (previewed, mut found) = (after.apply(manifest, &admission, now), write(&client, KUBECTL, manifest).await);
+        let (previewed, mut found) =
+            (after.apply(manifest, "default", &admission, now), write(&client, KUBECTL, manifest).await);
         if manifest["spec"].get(MISSPELT).is_some() {
             // kubectl refuses the field, whatever else is wrong; for other clients it has no effect.
             let error = found.unwrap_err().to_string();

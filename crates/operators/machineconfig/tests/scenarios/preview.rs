@@ -10,13 +10,12 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_machineconfig::MachineConfigOperator;
-use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::preview::{
-    Admission, ApplyOutcome, Preview, PreviewInputs, preview_changes, reverted_target,
-};
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
+use seaworthy_machineconfig::preview::{Preview, PreviewInputs, admission, preview_changes, reverted_target};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_plan::disruption::Level;
-use seaworthy_runtime::Operator as _;
+use seaworthy_preview::ApplyOutcome;
+use seaworthy_runtime::{Operator as _, admission_policies};
 use serde_json::{Value, json};
 
 use crate::drain::create_blocked_pod;
@@ -25,7 +24,7 @@ use crate::fleet::{Fleet, condition, file, has_reached, target};
 pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
     preview_after(fleet, |cluster| {
         let now = k8s_openapi::jiff::Timestamp::now();
-        let applied = cluster.apply(manifest, &Admission::of_changes(), now).unwrap();
+        let applied = cluster.apply(manifest, "default", &admission().for_changes(), now).unwrap();
         assert!(applied.outcome != ApplyOutcome::Ignored && applied.dropped.is_empty(), "{applied:?}");
     })
     .await
@@ -33,8 +32,8 @@ pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
 
 async fn preview_after(fleet: &Fleet, change: impl FnOnce(&mut ClusterState)) -> Preview {
     let now = k8s_openapi::jiff::Timestamp::now();
-    let parts = MachineConfigOperator::default().preview();
-    let before = ClusterState::read(&fleet.client, &parts, true).await.unwrap();
+    let parts = MachineConfigOperator::default().preview_parts();
+    let before = ClusterState::read(&fleet.client, ReadScope::Preview(&parts)).await.unwrap();
     let mut after = before.clone();
     change(&mut after);
     let remote =
@@ -84,7 +83,7 @@ async fn preview_of_a_revert_returns_the_nodes_that_have_begun() {
     let node = fleet.node_is("w0", |node| !is_ordered(node, &before)).await;
     let under_way = annotation::DESIRED_CONFIG.of(&node.metadata).unwrap().to_owned();
     let revert = |cluster: &mut ClusterState| {
-        cluster.delete(&manifest, &Admission::of_changes()).unwrap();
+        cluster.delete(&manifest, "default", &admission().for_changes()).unwrap();
     };
     let waves = |preview: &Preview| {
         let worker = preview.pools.iter().find(|pool| pool.name == "worker").unwrap();
@@ -132,7 +131,7 @@ async fn preview_of_settings_is_what_is_generated() {
 
     // And after their deletion.
     let preview = preview_after(&fleet, |cluster| {
-        let deleted = cluster.delete(&manifest, &Admission::of_changes()).unwrap();
+        let deleted = cluster.delete(&manifest, "default", &admission().for_changes()).unwrap();
         assert_eq!(deleted.outcome, ApplyOutcome::Deleted);
     });
     let preview = preview.await;
@@ -152,9 +151,9 @@ async fn preview_of_a_partial_manifest_is_what_is_applied() {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": metadata, "spec": spec})
     };
     let planned = async |manifest: &Value| {
-        let mut cluster = ClusterState::read(&fleet.client, &[], true).await.unwrap();
+        let mut cluster = ClusterState::read(&fleet.client, ReadScope::Preview(&[])).await.unwrap();
         let now = k8s_openapi::jiff::Timestamp::now();
-        cluster.apply(manifest, &Admission::of_changes(), now).unwrap();
+        cluster.apply(manifest, "default", &admission().for_changes(), now).unwrap();
         cluster.pool("worker").unwrap().spec.clone()
     };
     let first = fleet.get::<MachineConfigPool>("worker").await;
@@ -242,10 +241,10 @@ async fn refused_deletion_changes_nothing_in_the_preview() {
     let fleet = Fleet::with_workers(1).await;
     let named = |name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
     let rendered = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let mut cluster = ClusterState::read(&fleet.client, &[], true).await.unwrap();
+    let mut cluster = ClusterState::read(&fleet.client, ReadScope::Preview(&[])).await.unwrap();
     let count = cluster.machine_configs().len();
     for (name, why) in [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "not found")] {
-        let refused = cluster.delete(&named(name), &Admission::of_changes()).unwrap_err();
+        let refused = cluster.delete(&named(name), "default", &admission().for_changes()).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
     assert_eq!(cluster.machine_configs().len(), count);
@@ -256,8 +255,8 @@ async fn refused_deletion_changes_nothing_in_the_preview() {
     ] {
         let manifest =
             json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}});
-        let refused =
-            cluster.delete(&manifest, &Admission::of_state().for_changes_to(&fleet.client).await).unwrap_err();
+        let admission = admission_policies::for_changes_to(&fleet.client, admission()).await;
+        let refused = cluster.delete(&manifest, "default", &admission).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
     assert!(cluster.pool("worker").is_some() && cluster.controller_config().is_some());
@@ -271,7 +270,7 @@ async fn target_in_a_manifest_is_reported_as_reverted() {
             "metadata": {"name": "worker"}, "spec": {"configuration": {"name": config}}})
     };
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let cluster = ClusterState::read(&fleet.client, &[], false).await.unwrap();
+    let cluster = ClusterState::read(&fleet.client, ReadScope::Own).await.unwrap();
     assert_eq!(reverted_target(&cluster, &pool(&before)), None);
     let preview = preview_of(&fleet, &pool("rendered-worker-other")).await;
     let problem = reverted_target(&cluster, &pool("rendered-worker-other")).unwrap();

@@ -5,7 +5,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::preview::outlook;
 use seaworthy_plan::disruption::Level;
 use seaworthy_plan::fleet::NodeView;
@@ -158,7 +158,7 @@ async fn history_is_in_the_order_of_targets_and_updates_have_durations() {
     let samples = |target: &str| {
         let (client, target) = (fleet.client.clone(), target.to_owned());
         async move {
-            let cluster = ClusterState::read(&client, &[], false).await.unwrap();
+            let cluster = ClusterState::read(&client, ReadScope::Own).await.unwrap();
             let found = outlook(&cluster, "worker", Timestamp::now()).unwrap();
             assert_eq!(found.target.as_deref(), Some(target.as_str()));
             estimated(&cluster)

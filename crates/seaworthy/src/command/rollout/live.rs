@@ -8,16 +8,17 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
-use seaworthy_change::preview::{PreviewPart, PreviewProblem};
+use seaworthy_change::ObjectRef;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
-use seaworthy_machineconfig::cluster_state::ClusterState;
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
 use seaworthy_machineconfig::pending::pending;
 use seaworthy_machineconfig::preview::{Outlook, UnassignedNodes, outlook, unassigned_nodes};
 use seaworthy_plan::duration::short;
 use seaworthy_plan::history::pin;
 use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
 use seaworthy_plan::rendering::targeted;
+use seaworthy_preview::{PreviewPart, PreviewProblem};
 use seaworthy_runtime::build;
 use seaworthy_runtime::cluster::Client;
 use seaworthy_runtime::objects::patch;
@@ -59,7 +60,7 @@ pub fn run(command: &Rollout) -> Result<u8, Failure> {
 
 async fn read(of: &PoolOf) -> Result<(Client, ClusterState, Arc<MachineConfigPool>), Failure> {
     let client = client(&of.cluster).await?;
-    let cluster = ClusterState::read(&client, &[], false).await.map_err(Failure::invalid)?;
+    let cluster = ClusterState::read(&client, ReadScope::Own).await.map_err(Failure::invalid)?;
     let pool = pool_of(&cluster, &of.pool)?;
     Ok((client, cluster, pool))
 }
@@ -87,7 +88,8 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
 async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
     let client = client(&of.cluster).await?;
     let parts = preview_parts(Templates::default());
-    let mut cluster = ClusterState::read(&client, &parts, false).await.map_err(Failure::invalid)?;
+    let mut cluster = ClusterState::read(&client, ReadScope::Pending(&parts)).await.map_err(Failure::invalid)?;
+    cluster.unreadable().for_each(|problem| terminal::warning(&problem.message));
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
     let mut last = String::new();
     loop {
@@ -187,7 +189,7 @@ async fn read_again(client: &Client, parts: &[Box<dyn PreviewPart>]) -> Result<C
     let begun = tokio::time::Instant::now();
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;
-        match ClusterState::read(client, parts, false).await {
+        match ClusterState::read(client, ReadScope::Pending(parts)).await {
             Ok(cluster) => return Ok(cluster),
             Err(error) if begun.elapsed() > UNAVAILABLE_TIMEOUT => return Err(Failure::invalid(error)),
             Err(error) if !is_reported => {
@@ -217,7 +219,8 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
 
 /// Whether a pool cannot have the nodes that it is meant for, as it is written.
 fn is_fault_of(problem: &PreviewProblem, pool: &str) -> bool {
-    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|object| object.name == pool)
+    let pool = ObjectRef::named::<MachineConfigPool>(pool);
+    problem.severity == Severity::Error && problem.object.as_ref() == Some(&pool)
 }
 
 /// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.
@@ -477,7 +480,7 @@ mod tests {
 
     /// A cluster with these pools and what they target.
     fn cluster<const N: usize>(pools: [Arc<MachineConfigPool>; N], targets: &[&str]) -> ClusterState {
-        ClusterState::of(Tables::default().with_objects(pools.to_vec()).with_objects(rendered(targets)))
+        ClusterState::of(Tables::default().with_objects(pools.to_vec()).with_objects(rendered(targets))).unwrap()
     }
 
     fn label(name: &str) -> Value {

@@ -12,8 +12,8 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
-use seaworthy_machineconfig::cluster_state::ClusterState;
-use seaworthy_machineconfig::preview::{Admission, Outlook, outlook, preview_changes, unassigned_nodes};
+use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
+use seaworthy_machineconfig::preview::{Outlook, admission, outlook, preview_changes, unassigned_nodes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
 use seaworthy_runtime::{NAMESPACE, objects};
@@ -179,18 +179,20 @@ impl Demo<'_> {
         let now = Timestamp::now();
         let client = &self.cluster.client;
         let parts = plan::preview_parts(Templates::default());
-        let before = ClusterState::read(client, &parts, true).await.map_err(Failure::failed)?;
+        let before = ClusterState::read(client, ReadScope::Preview(&parts)).await.map_err(Failure::failed)?;
         let mut after = before.clone();
-        let refused = after.apply(manifest, &Admission::of_changes(), now).err().unwrap_or_default();
+        let namespace = client.default_namespace();
+        let refused = after.apply(manifest, namespace, &admission().for_changes(), now).err().unwrap_or_default();
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::failed)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
         let mut preview = preview_changes(&before, after, &plan::preview_inputs(remote, parts, now, true)).await;
         preview.pools.retain(|pool| pool.name == WORKER);
-        plan::print_text(&plan::PlanReport::of_cluster(preview, refused, std::slice::from_ref(manifest)), false)
+        let given = before.object_of(manifest, namespace).into_iter().collect();
+        plan::print_text(&plan::PlanReport::of_cluster(preview, refused, &given), false)
     }
 
     async fn read_state(&self) -> Result<Option<PoolState>, Failure> {
-        let state = ClusterState::read(&self.cluster.client, &[], false).await.map_err(Failure::failed)?;
+        let state = ClusterState::read(&self.cluster.client, ReadScope::Own).await.map_err(Failure::failed)?;
         let found = outlook(&state, WORKER, Timestamp::now());
         let pool = state.pool(WORKER).cloned();
         Ok(pool.zip(found).map(|(pool, outlook)| PoolState { state, pool, outlook }))

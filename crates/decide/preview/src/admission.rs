@@ -1,32 +1,57 @@
-//! Admission: validates manifests against the definitions of their kinds, as the API server would.
+//! Admission: validates manifests against the definitions of their kinds, as the API server would, and against the rules of
+//! operators.
 //!
 //! - A manifest that would be refused is left out of the preview.
 //! - What the API drops, such as an unknown field, is dropped here too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::protection::policy::{NAME, deletion_refusal};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
-use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
-use seaworthy_api::meta::is_object;
-use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
-use seaworthy_api::{machineconfiguration, operator};
-use seaworthy_generate::edit;
+use seaworthy_change::ObjectRef;
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults};
 use seaworthy_values::names;
 use serde_json::Value;
 
+/// What an operator does not accept from a manifest, beside what the definition of its kind says.
+///
+/// It is about changes of a cluster. A dump of a cluster may contain what only controllers write.
+pub trait AdmissionRule: Send + Sync {
+    /// The admission policy that refuses such changes. Where a cluster does not have it, the controllers revert them.
+    fn policy(&self) -> &'static str;
+
+    /// Why an object may not be written, as a message; `old` is the object as it was.
+    fn refusal(&self, object: &Value, old: Option<&Value>) -> Option<String> {
+        let (_, _) = (object, old);
+        None
+    }
+
+    /// Why an object may not be deleted, as a message, in a cluster that has the policy or does not.
+    fn deletion_refusal(&self, old: &Value, has_policy: bool) -> Option<String> {
+        let (_, _) = (old, has_policy);
+        None
+    }
+
+    /// JSON pointers of the fields of such an object that the controllers set, whatever a manifest has there.
+    fn controlled_fields(&self, object: &Value) -> &'static [&'static str] {
+        let _ = object;
+        &[]
+    }
+
+    /// Whether such an object may lack required fields where it is not for a cluster.
+    fn may_be_partial(&self, object: &Value) -> bool {
+        let _ = object;
+        false
+    }
+}
+
 /// An objection of the API to a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionIssue {
-    /// Kind and name.
-    pub object: String,
+    pub object: ObjectRef,
     /// The path of the field; empty for the object as a whole.
     pub path: String,
     /// What was found, and what is accepted.
@@ -46,6 +71,19 @@ pub enum Effect {
 }
 
 impl AdmissionIssue {
+    /// An object that the API refuses.
+    pub fn refused(object: ObjectRef, path: &str, message: String) -> AdmissionIssue {
+        AdmissionIssue { object, path: path.to_owned(), message, effect: Effect::Refused }
+    }
+
+    /// The object, for users.
+    pub fn subject(&self) -> String {
+        match self.object.name.as_str() {
+            "" => format!("{} without a name", self.object.resource),
+            _ => self.object.to_string(),
+        }
+    }
+
     /// Whether the object as a whole has no effect.
     pub fn is_refusal(&self) -> bool {
         self.effect != Effect::Dropped
@@ -54,7 +92,7 @@ impl AdmissionIssue {
 
 impl fmt::Display for AdmissionIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AdmissionIssue { object, path, message, effect } = self;
+        let AdmissionIssue { path, message, effect, .. } = self;
         let path_suffix = if path.is_empty() { String::new() } else { format!(", {path}") };
         let what = match effect {
             Effect::Refused => "the API refuses it",
@@ -63,18 +101,19 @@ impl fmt::Display for AdmissionIssue {
             }
             Effect::Dropped => "kubectl refuses it, and for other clients the API drops it",
         };
-        write!(f, "{object}{path_suffix}: {message}; {what}")
+        write!(f, "{}{path_suffix}: {message}; {what}", self.subject())
     }
 }
 
-/// Validates objects against the definitions of their kinds.
+/// Validates objects against the definitions of their kinds and the rules of operators.
 pub struct Admission {
     /// By group and kind, for each version.
     kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>>,
-    /// Whether objects of the controllers are protected from changes.
-    protects: bool,
-    /// Whether the protection policy refuses such changes; else the controllers revert them.
-    has_policy: bool,
+    rules: Vec<Box<dyn AdmissionRule>>,
+    /// Whether the objects are changes of a cluster, to which the rules apply.
+    is_of_changes: bool,
+    /// The policies that the cluster does not have.
+    absent_policies: BTreeSet<&'static str>,
 }
 
 /// The schema of one version of a kind. It is parsed on first use: most commands need few kinds.
@@ -91,28 +130,11 @@ impl VersionSchema {
 }
 
 impl Admission {
-    /// For changes of a cluster, with the definitions of this operator alone.
-    pub fn of_changes() -> Admission {
-        Admission { protects: true, ..Admission::of_state() }
-    }
-
-    /// For changes of this cluster, which may have the protection policy or not. It is assumed to if that cannot be read.
-    #[must_use]
-    pub async fn for_changes_to(self, client: &Client) -> Admission {
-        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
-        let has_policy = bindings.get_opt(NAME).await.map_or(true, |found| found.is_some());
-        Admission { has_policy, protects: true, ..self }
-    }
-
-    /// For the state of a cluster, with the definitions of this operator alone.
-    pub fn of_state() -> Admission {
-        let own = machineconfiguration::definitions().into_iter().chain(operator::definitions());
-        Admission::of_definitions(own)
-    }
-
-    /// For the state of a cluster with these definitions. It may contain objects of the controllers, such as rendered
-    /// MachineConfigs.
-    pub fn of_definitions(definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Admission {
+    /// For the state of a cluster. It may contain objects of the controllers, such as rendered MachineConfigs.
+    pub fn of(
+        definitions: impl IntoIterator<Item = CustomResourceDefinition>,
+        rules: Vec<Box<dyn AdmissionRule>>,
+    ) -> Admission {
         let mut kinds: BTreeMap<(String, String), BTreeMap<String, VersionSchema>> = BTreeMap::new();
         for definition in definitions {
             let (spec, group) = (&definition.spec, definition.spec.group.clone());
@@ -123,25 +145,47 @@ impl Admission {
                 versions.insert(version.name.clone(), VersionSchema { text: schema, read: OnceLock::new() });
             }
         }
-        Admission { kinds, protects: false, has_policy: true }
+        Admission { kinds, rules, is_of_changes: false, absent_policies: BTreeSet::new() }
+    }
+
+    /// For changes of a cluster, which has the policies of all rules.
+    #[must_use]
+    pub fn for_changes(self) -> Admission {
+        Admission { is_of_changes: true, ..self }
+    }
+
+    /// For a cluster that does not have these policies.
+    #[must_use]
+    pub fn without_policies(mut self, absent: impl IntoIterator<Item = &'static str>) -> Admission {
+        self.absent_policies.extend(absent);
+        self
+    }
+
+    /// The policies of the rules.
+    pub fn policies(&self) -> BTreeSet<&'static str> {
+        self.rules.iter().map(|rule| rule.policy()).collect()
     }
 
     /// The schema of an object's kind in its version; `None` for kinds of others.
-    pub(super) fn schema(&self, object: &Value) -> Option<Schema<'_>> {
+    pub(crate) fn schema(&self, object: &Value) -> Option<Schema<'_>> {
         let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
         let versions = self.kinds.get(&(group.to_owned(), object.get("kind")?.as_str()?.to_owned()))?;
         versions.get(version).map(VersionSchema::schema)
     }
 
+    /// JSON pointers of the fields that controllers set, whatever this manifest has there.
+    pub(crate) fn controlled_fields(&self, object: &Value) -> Vec<&'static str> {
+        self.rules.iter().flat_map(|rule| rule.controlled_fields(object)).copied().collect()
+    }
+
     /// Changes an object to what the API would store, and returns the API's objections. `old` is the object as it was. The
     /// status is left alone: the API accepts it from controllers only.
-    pub fn validate(&self, object: &mut Value, old: Option<&Value>) -> Vec<AdmissionIssue> {
+    pub fn validate(&self, subject: &ObjectRef, object: &mut Value, old: Option<&Value>) -> Vec<AdmissionIssue> {
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let issue = |path: &str, message: String, effect: Effect| AdmissionIssue {
-            object: format!("{kind} {name}"),
+            object: subject.clone(),
             path: path.to_owned(),
             message,
             effect,
@@ -152,9 +196,9 @@ impl Admission {
             let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
             return vec![issue("apiVersion", message, Effect::Refused)];
         };
-        if let Some(message) = self.protection(object, old, &name).filter(|_| is_object::<MachineConfig>(object)) {
-            let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
-            return vec![issue("", message, effect)];
+        let refusal = |rule: &dyn AdmissionRule| Some(issue("", rule.refusal(object, old)?, self.effect_of(rule)));
+        if let Some(issue) = self.rules_of_changes().find_map(refusal) {
+            return vec![issue];
         }
         let schema = version_schema.schema();
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
@@ -177,8 +221,7 @@ impl Admission {
         });
         let validator = CustomResource { schema, scale: None };
         let verdict = validator.mistakes(object, old.as_ref(), metadata_mistakes(object));
-        // Without a cluster, a ControllerConfig mostly has only the fields that rendering reads.
-        let is_partial = !self.protects && is_object::<ControllerConfig>(object);
+        let is_partial = !self.is_of_changes && self.rules.iter().any(|rule| rule.may_be_partial(object));
         let counts = |cause: &&Cause| !(is_partial && cause.reason == Reason::Required);
         // A cause without a field only reports that there may be more.
         let mistakes = verdict.mistakes.iter().filter(|cause| cause.field != "<nil>").filter(counts);
@@ -198,36 +241,20 @@ impl Admission {
     }
 
     /// The API's objection to a deletion.
-    pub fn validate_deletion(&self, old: &Value) -> Option<AdmissionIssue> {
-        let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let message = if is_object::<MachineConfig>(old) {
-            self.protection(&Value::Null, Some(old), name)?
-        } else if is_object::<ControllerConfig>(old) && !self.has_policy {
-            // Without the policy it is deleted for good, and the base with it.
-            return None;
-        } else {
-            deletion_refusal(old).filter(|_| self.protects)?
-        };
-        let kind = old.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let effect = if self.has_policy { Effect::Refused } else { Effect::Reverted };
-        Some(AdmissionIssue { object: format!("{kind} {name}"), path: String::new(), message, effect })
+    pub fn validate_deletion(&self, subject: &ObjectRef, old: &Value) -> Option<AdmissionIssue> {
+        self.rules_of_changes().find_map(|rule| {
+            let effect = self.effect_of(rule);
+            let message = rule.deletion_refusal(old, effect == Effect::Refused)?;
+            Some(AdmissionIssue { object: subject.clone(), path: String::new(), message, effect })
+        })
     }
 
-    /// Why only the controllers may write this MachineConfig, with the message of the protection policy.
-    fn protection(&self, object: &Value, old: Option<&Value>, name: &str) -> Option<String> {
-        let subject = old.unwrap_or(object);
-        let made_by = subject
-            .get("metadata")?
-            .get("annotations")
-            .and_then(|annotations| annotations.get(annotation::GENERATED_BY_CONTROLLER_VERSION.as_str())?.as_str());
-        let is_rendered = name.starts_with(RENDERED_PREFIX);
-        let is_kept = is_rendered || made_by.is_some_and(|build| !build.is_empty());
-        if !self.protects || !is_kept || old.is_some_and(|old| keeps_content(old, object)) {
-            return None;
-        }
-        let metadata = serde_json::from_value(subject["metadata"].clone()).unwrap_or_default();
-        let instead = edit::instead(&metadata);
-        Some(format!("it is managed by Seaworthy: {instead}"))
+    fn rules_of_changes(&self) -> impl Iterator<Item = &dyn AdmissionRule> {
+        self.rules.iter().filter(|_| self.is_of_changes).map(|rule| &**rule)
+    }
+
+    fn effect_of(&self, rule: &dyn AdmissionRule) -> Effect {
+        if self.absent_policies.contains(rule.policy()) { Effect::Reverted } else { Effect::Refused }
     }
 }
 
@@ -241,29 +268,6 @@ fn nearest(schema: &Value, unknown: &str) -> Option<String> {
     })?;
     let known = parent.get("properties")?.as_object()?;
     spelling::nearest(key, known.keys().map(String::as_str)).map(str::to_owned)
-}
-
-/// Whether an edit leaves alone what controllers read: the spec, and the labels, annotation and owners that mark an object as
-/// generated and select its pool.
-fn keeps_content(old: &Value, new: &Value) -> bool {
-    fn labels(of: &Value) -> BTreeMap<&str, &Value> {
-        let all = of.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-        let ours = all.filter(|(key, _)| key.starts_with("machineconfiguration.openshift.io/"));
-        ours.map(|(key, value)| (key.as_str(), value)).collect()
-    }
-    fn made_by(of: &Value) -> Option<&str> {
-        let annotations = of.pointer("/metadata/annotations")?;
-        let build = annotations.get(annotation::GENERATED_BY_CONTROLLER_VERSION.as_str())?.as_str();
-        build.filter(|build| !build.is_empty())
-    }
-    fn owners(of: &Value) -> Vec<&Value> {
-        let all = of.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-        all.filter(|owner| owner["controller"] == true).map(|owner| &owner["uid"]).collect()
-    }
-    old.get("spec") == new.get("spec")
-        && labels(old) == labels(new)
-        && made_by(old) == made_by(new)
-        && owners(old) == owners(new)
 }
 
 /// A longer value is not repeated in a message.
@@ -301,13 +305,49 @@ fn metadata_mistakes(object: &Value) -> Vec<Cause> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use seaworthy_api::vocabulary::machineconfiguration::label::ROLE;
+    use seaworthy_api::machineconfiguration::{self, MachineConfigPool};
+    use seaworthy_change::ResourceNames;
+    use seaworthy_change::ResourceType;
     use serde_json::json;
 
     use super::*;
 
     fn object(kind: &str, spec: Value) -> Value {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    }
+
+    /// Pools named `kept` are kept as they are.
+    struct Keeper;
+
+    impl AdmissionRule for Keeper {
+        fn policy(&self) -> &'static str {
+            "keeper"
+        }
+
+        fn refusal(&self, object: &Value, _: Option<&Value>) -> Option<String> {
+            (object["metadata"]["name"] == "kept").then(|| "it is kept".to_owned())
+        }
+
+        fn deletion_refusal(&self, old: &Value, has_policy: bool) -> Option<String> {
+            self.refusal(old, None).filter(|_| has_policy)
+        }
+
+        fn may_be_partial(&self, object: &Value) -> bool {
+            object["kind"] == "ControllerConfig"
+        }
+    }
+
+    fn admission() -> Admission {
+        Admission::of(machineconfiguration::definitions(), vec![Box::new(Keeper)])
+    }
+
+    fn validate(admission: &Admission, object: &mut Value) -> Vec<AdmissionIssue> {
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let resource = ResourceType::new(ResourceNames { kind: kind.into(), ..ResourceNames::default() });
+        let subject = ObjectRef { resource, name: "a".to_owned(), ..ObjectRef::default() };
+        let found = admission.validate(&subject, object, None);
+        assert!(found.iter().all(|issue| issue.object == subject), "{found:#?}");
+        found
     }
 
     #[rstest]
@@ -317,21 +357,20 @@ mod tests {
     #[case::kind_of_value("MachineConfigPool", json!({"paused": "yes"}), "spec.paused")]
     #[case::kernel_type("MachineConfig", json!({"kernelArguments": "nosmt"}), "spec.kernelArguments")]
     fn mistakes_are_refused_with_their_path(#[case] kind: &str, #[case] spec: Value, #[case] path: &str) {
-        let found = Admission::of_changes().validate(&mut object(kind, spec), None);
+        let found = validate(&admission().for_changes(), &mut object(kind, spec));
         assert!(found.iter().any(|issue| issue.is_refusal() && issue.path == path), "{found:#?}");
-        assert!(found.iter().all(|issue| issue.object == format!("{kind} a")), "{found:#?}");
     }
 
     #[test]
     fn value_of_the_wrong_type_is_shown_as_written() {
-        let found = Admission::of_changes().validate(&mut object("MachineConfigPool", json!({"paused": "lots"})), None);
+        let found = validate(&admission(), &mut object("MachineConfigPool", json!({"paused": "lots"})));
         assert!(found[0].message.ends_with("; found \"lots\""), "{found:#?}");
     }
 
     #[test]
     fn unknown_field_is_dropped_and_reported() {
         let mut pool = object("MachineConfigPool", json!({"maxUnavailabel": 2}));
-        let found = Admission::of_changes().validate(&mut pool, None);
+        let found = validate(&admission(), &mut pool);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!((found[0].path.as_str(), found[0].effect), ("spec.maxUnavailabel", Effect::Dropped));
         assert!(found[0].message.ends_with("(did you mean \"maxUnavailable\"?)"), "{found:#?}");
@@ -342,80 +381,38 @@ mod tests {
     fn names_labels_and_unknown_versions_are_refused() {
         let mut pool = object("MachineConfigPool", json!({}));
         pool["metadata"] = json!({"name": "Big_Pool", "labels": {"a": "b c"}});
-        let found = Admission::of_changes().validate(&mut pool, None);
+        let found = validate(&admission(), &mut pool);
         let paths: Vec<&str> = found.iter().map(|issue| issue.path.as_str()).collect();
         assert_eq!(paths, ["metadata.name", "metadata.labels"], "{found:#?}");
         pool["apiVersion"] = json!("machineconfiguration.openshift.io/v9");
-        let found = Admission::of_changes().validate(&mut pool, None);
+        let found = validate(&admission(), &mut pool);
         assert!(found[0].message.contains("machineconfiguration.openshift.io/v1"), "{found:#?}");
     }
 
     #[test]
-    fn controller_config_may_be_partial_where_there_is_no_cluster() {
+    fn partial_object_is_accepted_where_there_is_no_cluster() {
         let partial = object("ControllerConfig", json!({"osImageURL": ""}));
-        assert!(Admission::of_state().validate(&mut partial.clone(), None).is_empty());
-        let found = Admission::of_changes().validate(&mut partial.clone(), None);
-        assert!(found.iter().all(|issue| issue.is_refusal()));
-        assert!(!Admission::of_changes().validate(&mut partial.clone(), None).is_empty());
+        assert_eq!(validate(&admission(), &mut partial.clone()), []);
+        let found = validate(&admission().for_changes(), &mut partial.clone());
+        assert!(!found.is_empty() && found.iter().all(AdmissionIssue::is_refusal));
         let wrong = object("ControllerConfig", json!({"osImageURL": 5}));
-        assert!(!Admission::of_state().validate(&mut wrong.clone(), None).is_empty());
+        assert!(!validate(&admission(), &mut wrong.clone()).is_empty());
     }
 
     #[test]
-    fn deletion_of_the_controller_config_and_of_built_in_pools_is_refused_or_reverted() {
-        let named = |kind: &str, name: &str, labels: Value| {
-            let mut object = object(kind, json!({}));
-            object["metadata"] = json!({"name": name, "labels": labels});
-            object
-        };
-        let built_in = json!({"machineconfiguration.openshift.io/mco-built-in": ""});
-        let bare = Admission { has_policy: false, ..Admission::of_changes() };
-        let effect =
-            |admission: &Admission, object: &Value| admission.validate_deletion(object).map(|issue| issue.effect);
-        let config = named("ControllerConfig", "machine-config-controller", json!({}));
-        assert_eq!(effect(&Admission::of_changes(), &config), Some(Effect::Refused));
-        assert_eq!(effect(&bare, &config), None, "it is deleted");
-        for name in ["master", "worker"] {
-            let pool = named("MachineConfigPool", name, built_in.clone());
-            assert_eq!(effect(&Admission::of_changes(), &pool), Some(Effect::Refused));
-            assert_eq!(effect(&bare, &pool), Some(Effect::Reverted));
-            assert_eq!(effect(&Admission::of_state(), &pool), None);
-            let message = Admission::of_changes().validate_deletion(&pool).unwrap().to_string();
-            let way_out = format!("seaworthy rollout pause {name}. To change it, edit it; the API refuses it");
-            assert!(
-                message.starts_with(&format!("MachineConfigPool {name}: it is built in"))
-                    && message.ends_with(&way_out),
-                "{message}"
-            );
-        }
-        for pool in [named("MachineConfigPool", "infra", built_in), named("MachineConfigPool", "worker", json!({}))] {
-            assert_eq!(effect(&Admission::of_changes(), &pool), None, "{pool}");
-        }
-    }
-
-    #[test]
-    fn generated_objects_are_protected_in_changes_and_accepted_in_a_state() {
-        let mut rendered = object("MachineConfig", json!({"fips": true}));
-        rendered["metadata"]["name"] = json!("rendered-worker-1");
-        assert_eq!(Admission::of_changes().validate(&mut rendered.clone(), None)[0].effect, Effect::Refused);
-        let bare = Admission { has_policy: false, ..Admission::of_changes() };
-        assert_eq!(bare.validate(&mut rendered.clone(), None)[0].effect, Effect::Reverted);
-        assert!(Admission::of_state().validate(&mut rendered, None).is_empty());
-        let mut base = object("MachineConfig", json!({"fips": true}));
-        let key = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
-        base["metadata"]["annotations"] = json!({key: "seaworthy-1"});
-        let mut edited = base.clone();
-        edited["spec"]["fips"] = json!(false);
-        let found = Admission::of_changes().validate(&mut edited, Some(&base));
-        assert!(found[0].message.contains("create a MachineConfig of your own"), "{found:#?}");
-        assert!(Admission::of_changes().validate(&mut base.clone(), Some(&base)).is_empty(), "nothing changes");
-        for (place, value) in [("annotations", json!({})), ("labels", json!({ROLE.as_str(): "a"}))] {
-            let mut edited = base.clone();
-            edited["metadata"][place] = value;
-            assert!(!Admission::of_changes().validate(&mut edited, Some(&base)).is_empty(), "{place}");
-        }
-        let mut noted = base.clone();
-        noted["metadata"]["labels"] = json!({"team": "a"});
-        assert!(Admission::of_changes().validate(&mut noted, Some(&base)).is_empty(), "a label of a user");
+    fn rules_apply_to_changes_of_a_cluster_and_are_enforced_where_it_has_their_policy() {
+        let mut kept = object("MachineConfigPool", json!({}));
+        kept["metadata"]["name"] = json!("kept");
+        let bare = || admission().for_changes().without_policies(["keeper"]);
+        let effects = |found: Vec<AdmissionIssue>| found.iter().map(|issue| issue.effect).collect::<Vec<_>>();
+        assert_eq!(effects(validate(&admission(), &mut kept.clone())), []);
+        assert_eq!(effects(validate(&admission().for_changes(), &mut kept.clone())), [Effect::Refused]);
+        assert_eq!(effects(validate(&bare(), &mut kept.clone())), [Effect::Reverted]);
+        let subject = ObjectRef::named::<MachineConfigPool>("kept");
+        let issue = admission().for_changes().validate_deletion(&subject, &kept).unwrap();
+        assert_eq!(issue.to_string(), "MachineConfigPool kept: it is kept; the API refuses it");
+        assert_eq!(bare().validate_deletion(&subject, &kept), None);
+        assert_eq!(admission().validate_deletion(&subject, &kept), None);
+        assert_eq!(admission().policies(), BTreeSet::from(["keeper"]));
     }
 }

@@ -8,9 +8,7 @@
 
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
-use seaworthy_api::machineconfiguration::MachineConfigPool;
-use seaworthy_api::meta::is_object;
+use k8s_openapi::jiff::Timestamp;
 use seaworthy_change::to_second;
 use seaworthy_fields::{ApplyError, ObjectType, Writer};
 use seaworthy_schema::{Document, NodeId, Schema};
@@ -51,6 +49,8 @@ pub(super) struct Manifest<'m> {
     pub json: &'m Value,
     /// `None` for kinds of others: their lists are replaced as a whole.
     pub schema: Option<Schema<'m>>,
+    /// JSON pointers of the fields that controllers set, whatever a manifest has there.
+    pub controlled_fields: Vec<&'static str>,
     pub now: Timestamp,
 }
 
@@ -60,13 +60,11 @@ impl Manifest<'_> {
     /// Differs: conflicts with other field managers are ignored, because client-side apply has none and server-side apply
     /// only requires `--force-conflicts`; the result is the same.
     pub(super) fn apply_to(&self, live: &Value) -> Result<Value, ApplyError> {
-        let is_rendered = live.pointer("/spec/configuration").is_some() && is_object::<MachineConfigPool>(self.json);
+        let controlled: Vec<&str> =
+            self.controlled_fields.iter().copied().filter(|field| live.pointer(field).is_some()).collect();
         let applied_fields = |object: &Value| {
             let mut applied = applied_fields(object);
-            if let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut).filter(|_| is_rendered) {
-                // The render controller owns it, whatever a manifest sets.
-                spec.remove("configuration");
-            }
+            controlled.iter().for_each(|field| remove_field(&mut applied, field));
             applied
         };
         let (mut live, mut config) = (live.clone(), applied_fields(self.json));
@@ -101,6 +99,14 @@ impl Manifest<'_> {
         let typed = schema.map(|schema| by(ObjectType::custom(schema, document.at(*root))));
         // An object that does not match the schema is merged without it, so that the API's objection can be reported.
         typed.and_then(Result::ok).map_or_else(|| by(ObjectType::unknown()), Ok)
+    }
+}
+
+/// Removes the field at a JSON pointer.
+fn remove_field(object: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
+        parent.remove(key);
     }
 }
 
@@ -182,19 +188,25 @@ fn remove_nulls(live: Option<&mut Value>, config: &mut Value) {
 mod tests {
     use rstest::rstest;
 
-    use super::super::Admission;
+    use seaworthy_api::{machineconfiguration, operator};
+
     use super::*;
+    use crate::admission::Admission;
 
     const GROUP: &str = "machineconfiguration.openshift.io/v1";
+
+    fn admission() -> Admission {
+        Admission::of(machineconfiguration::definitions().into_iter().chain(operator::definitions()), Vec::new())
+    }
 
     fn pool(spec: &Value) -> Value {
         json!({"apiVersion": GROUP, "kind": "MachineConfigPool", "metadata": {"name": "a"}, "spec": spec})
     }
 
     fn applied(live: &Value, manifest: &Value) -> Value {
-        let admission = Admission::of_changes();
-        let manifest = Manifest { json: manifest, schema: admission.schema(manifest), now: Timestamp::UNIX_EPOCH };
-        manifest.apply_to(live).unwrap()
+        let (admission, now) = (admission(), Timestamp::UNIX_EPOCH);
+        let controlled_fields = vec!["/spec/configuration"];
+        Manifest { json: manifest, schema: admission.schema(manifest), controlled_fields, now }.apply_to(live).unwrap()
     }
 
     fn applied_by_client(live: &Value, last: &Value, manifest: &Value) -> Value {
@@ -219,7 +231,7 @@ mod tests {
 
     /// An object that server-side apply has created.
     fn applied_by_server(config: &Value, by: &str) -> Value {
-        let admission = Admission::of_changes();
+        let admission = admission();
         let (document, root) = &*METADATA_SCHEMA;
         let kind = ObjectType::custom(admission.schema(config).unwrap(), document.at(*root));
         let api_version = config["apiVersion"].as_str().unwrap();
@@ -291,6 +303,17 @@ mod tests {
             json!({"machineConfigSelector": selector("a"), "paused": true, "configuration": {"name": "rendered-a-1"}});
         assert_eq!(found["spec"], left);
         assert_eq!((&found["metadata"]["uid"], &found["metadata"]["labels"]), (&json!("u"), &json!({"other": ""})));
+    }
+
+    #[test]
+    fn field_that_a_controller_has_set_is_not_applied() {
+        let (live, wanted) =
+            (json!({"configuration": {"name": "a-1"}}), json!({"configuration": {"name": "a-2"}, "paused": true}));
+        assert_eq!(
+            applied(&pool(&live), &pool(&wanted))["spec"],
+            json!({"configuration": {"name": "a-1"}, "paused": true})
+        );
+        assert_eq!(applied(&pool(&json!({})), &pool(&wanted))["spec"], wanted);
     }
 
     #[test]
