@@ -330,10 +330,10 @@ fn get(endpoint: &Endpoint) -> Reply {
     ask(endpoint, "GET", "/config/worker", &[("authorization", &format!("Bearer {TOKEN}"))])
 }
 
-/// The value of the metric `source_away_seconds`.
-fn source_away(endpoint: &Endpoint) -> f64 {
+/// The value of the metric `source_unreachable_seconds`.
+fn source_unreachable(endpoint: &Endpoint) -> f64 {
     let page = endpoint.page().unwrap();
-    let line = page.lines().find_map(|line| line.strip_prefix("seaworthy_endpoint_source_away_seconds "));
+    let line = page.lines().find_map(|line| line.strip_prefix("seaworthy_endpoint_source_unreachable_seconds "));
     line.unwrap().parse().unwrap()
 }
 
@@ -349,13 +349,13 @@ async fn api_server_outage_of_an_hour_changes_nothing_for_machines() {
     tokio::time::sleep(HOUR).await;
     let reply = get(endpoint);
     assert_eq!((reply.status, reply.header("retry-after")), (503, "5"));
-    assert!(!endpoint.is_ready() && source_away(endpoint) > 3000.0, "{}", source_away(endpoint));
+    assert!(!endpoint.is_ready() && source_unreachable(endpoint) > 3000.0, "{}", source_unreachable(endpoint));
 
     cut.send_replace(false);
     following.until(|pools| pools.contains_key("worker")).await;
     let before = get(endpoint);
     assert!(written(&before.json(), NODE_ANNOTATIONS_FILE).contains("\"rendered-worker-old\""));
-    assert!(source_away(endpoint) < 1e-9);
+    assert!(source_unreachable(endpoint) < 1e-9);
 
     // Later: the cached answers are served, to clients with cached tokens.
     cut.send_replace(true);
@@ -364,13 +364,13 @@ async fn api_server_outage_of_an_hour_changes_nothing_for_machines() {
     let during = get(endpoint);
     assert_eq!((during.status, during.header("etag")), (200, before.header("etag")));
     assert_eq!(ask(endpoint, "GET", "/config/worker", &[]).status, 401);
-    assert!(endpoint.is_ready() && source_away(endpoint) > 3000.0, "{}", source_away(endpoint));
+    assert!(endpoint.is_ready() && source_unreachable(endpoint) > 3000.0, "{}", source_unreachable(endpoint));
 
     // And changes during the outage are caught up with.
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     cut.send_replace(false);
     following.serves("rendered-worker-new").await;
-    assert!(source_away(endpoint) < 1e-9);
+    assert!(source_unreachable(endpoint) < 1e-9);
     secrets.delete("bootstrap-token-abcdef", &DeleteParams::default()).await.unwrap();
     for _ in 0..3600 {
         if get(endpoint).status == 401 {
