@@ -98,7 +98,7 @@ words! {
     pub enum MachinePoolPhase {
         /// Waits for its bootstrap data.
         Pending = "Pending",
-        /// The provider is making machines.
+        /// The provider is creating machines.
         Provisioning = "Provisioning",
         /// Nodes appeared, but the provider is not ready.
         Provisioned = "Provisioned",
