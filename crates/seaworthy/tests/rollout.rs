@@ -141,7 +141,7 @@ fn every_node_of_a_pool_without_configuration_has_that_reason() {
 fn a_negative_budget_and_an_unreadable_one_are_answers() {
     let program = Program::new();
     for (value, parts) in [
-        (json!("10"), ["maxUnavailable is \"10\"", "accepted are a whole number"]),
+        (json!("10"), ["maxUnavailable is \"10\"", "expected a whole number"]),
         (json!(-1), ["budget -1", "budget -1 allows no node to move"]),
     ] {
         let spec = json!({

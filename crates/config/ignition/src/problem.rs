@@ -202,7 +202,7 @@ impl Report {
         for Count { severity, code, found, omitted } in self.counts {
             let Some((path, origin)) = omitted else { continue };
             let message = format!(
-                "{} more of the kind {code} are not listed, this being the first of them; solve the {MAX_SHOWN} that are",
+                "{} more problems with code {code} are not listed; fix the {MAX_SHOWN} listed ones first",
                 found - MAX_SHOWN
             );
             problems.push(Problem { severity, code, path, origin, related: Vec::new(), message });

@@ -148,7 +148,7 @@ async fn start(client: &Client, pod: &Pod, clock: &Clock) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     // A deleted pod needs no start; any other error is retried with the next change.
     if let Err(error) = pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&status)).await {
-        tracing::debug!(pod = pod.name_any(), "cannot be started: {error}");
+        tracing::debug!(pod = pod.name_any(), "cannot start the pod: {error}");
     }
 }
 

@@ -112,7 +112,7 @@ fn misspelt_role_is_reported_for_machine_config_and_pool() {
     let outcome = program.run(["lint", "-f", "pool.yaml", "-f", "a.json"]).expect(1);
     for said in [
         "; there is 1 MachineConfig, and it does not match: 50-worker with role \"wroker\" (did you mean \"worker\"?); correct",
-        "so it does nothing: role \"wroker\" (did you mean \"worker\"?); the pools select: worker (machineconfiguration.openshift.io/role=worker)",
+        "so it has no effect: role \"wroker\" (did you mean \"worker\"?); the pools select: worker (machineconfiguration.openshift.io/role=worker)",
     ] {
         assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
     }
@@ -133,7 +133,7 @@ fn a_broken_pool_does_not_blame_the_machine_configs() {
 fn a_controller_config_of_the_wrong_type_is_not_read_as_unset() {
     let text = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ControllerConfig\nmetadata: {name: c}\nspec:\n  baseOSContainerImage: [a]\n";
     render("a.yaml", text).expect(2).says(&[
-        "a.yaml:5:25: ControllerConfig c, spec.baseOSContainerImage: found a list of 1; accepted is a string\n",
+        "a.yaml:5:25: ControllerConfig c, spec.baseOSContainerImage: found a list of 1; expected a string\n",
         "     5 |   baseOSContainerImage: [a]\n",
     ]);
 }

@@ -74,7 +74,7 @@ fn a_body_that_unpacks_without_end_ends_at_the_limit() {
     let packed = packer.finish().unwrap();
     let server = Server::start(move |_, _| ok(&packed));
     let contents = json!({"source": server.url("/motd"), "compression": "gzip"});
-    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "larger than the limit", "when unpacked"]);
+    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "larger than the limit", "when decompressed"]);
 }
 
 #[test]

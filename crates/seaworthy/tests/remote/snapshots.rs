@@ -85,7 +85,7 @@ fn offline_needs_a_snapshot_and_then_gives_the_same() {
     let program = Program::new();
     let text = motd(json!({"source": server.url("/motd")}));
     let outcome = render_with(&program, &text, &["--offline"]).expect(1);
-    outcome.says(&["MachineConfig 50-worker", &server.url("/motd"), "no snapshot of it", "run once without --offline"]);
+    outcome.says(&["MachineConfig 50-worker", &server.url("/motd"), "no snapshot found", "run once without --offline"]);
     assert_eq!(server.seen().len(), 0);
     let online = render(&program, &text).expect(0);
     version.store(2, Ordering::SeqCst);

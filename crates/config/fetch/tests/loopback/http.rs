@@ -289,7 +289,8 @@ async fn observer_gets_every_attempt_that_is_repeated() {
     let recorder = Arc::new(RecordingObserver::default());
     let fetcher = fetcher().with_observer(recorder.clone());
     fetcher.fetch(&Request::resource(server.url("/a"))).await.unwrap();
-    let status = "the server answered 503 Service Unavailable; wanted is 200 or 204; try again when the server is well";
+    let status =
+        "the server answered 503 Service Unavailable; expected 200 or 204; retry when the server has recovered";
     let lines =
         ["started".to_owned(), format!("1 of 60 s: {status}"), format!("2 of 60 s: {status}"), "ended".to_owned()];
     assert_eq!(*recorder.0.lock().unwrap(), lines);

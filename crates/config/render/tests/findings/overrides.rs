@@ -236,6 +236,6 @@ fn every_argument_that_is_taken_out_is_named() {
     let outcome = rendered(&worker(), &[ign("00", parent), ign("01", child)]);
     let finding = outcome.only("replaced-entry");
     assert_eq!(finding.subject, "kernelArguments.shouldExist");
-    assert!(finding.message.contains("kernelArguments.shouldExist (b, a): 01 says the opposite"), "{finding}");
+    assert!(finding.message.contains("kernelArguments.shouldExist (b, a): 01 sets the opposite"), "{finding}");
     assert!(!finding.message.contains("stays"), "{finding}");
 }

@@ -131,12 +131,9 @@ fn wrong_types_in_a_controller_config_are_not_read_as_unset() {
     });
     let findings = ControllerConfig::read(&Node::from_json(&object)).unwrap_err();
     let expected = [
-        "spec.baseOSContainerImage: found an object with 1 key; accepted is a string".to_owned(),
-        "spec.baseOSExtensionsContainerImage: found the number 7; accepted is a string; quote it".to_owned(),
-        format!(
-            "metadata.annotations[{:?}]: found the number 4.2; accepted is a string; quote it",
-            keys::RELEASE_VERSION
-        ),
+        "spec.baseOSContainerImage: found an object with 1 key; expected a string".to_owned(),
+        "spec.baseOSExtensionsContainerImage: found the number 7; expected a string; quote it".to_owned(),
+        format!("metadata.annotations[{:?}]: found the number 4.2; expected a string; quote it", keys::RELEASE_VERSION),
     ];
     assert_eq!(messages(&findings), expected);
     assert_eq!(findings[0].places[0].name, "machine-config-controller");
@@ -197,7 +194,7 @@ fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
 fn a_selector_for_another_label_than_the_role_is_reported_with_the_one_that_was_meant() {
     let pool = pool("gpu", json!({"matchLabels": {"role": "gpu"}}));
     let findings = refused(&pool, &[mc_of("gpu", "a", json!({}))]);
-    let hint = format!("a with role \"gpu\"; the selector asks for \"role\"; did you mean {:?}?", keys::ROLE);
+    let hint = format!("a with role \"gpu\"; the selector requires the label \"role\"; did you mean {:?}?", keys::ROLE);
     assert!(one(&findings).message.contains(&hint), "{}", findings[0]);
 }
 

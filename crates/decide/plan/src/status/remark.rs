@@ -59,7 +59,10 @@ pub fn unsettled<'n>(nodes: &[&'n NodeView<'n>], target: Target<'_>) -> Vec<(&'n
         .filter_map(|node| {
             let what = match node.unready_reason? {
                 UnreadyReason::Cordoned => {
-                    format!("runs the target, and is cordoned by someone else; run `kubectl uncordon {}`", node.name)
+                    format!(
+                        "runs the target, and is cordoned by a user or another controller; run `kubectl uncordon {}`",
+                        node.name
+                    )
                 }
                 UnreadyReason::CordonedForUpdate => "runs the target, and is about to be uncordoned".to_owned(),
                 UnreadyReason::Condition { type_, status, .. } => {

@@ -130,7 +130,7 @@ async fn a_machine_that_does_not_boot_reports_it_and_is_followed_until_it_does()
     minutes.fetch_add(6, Ordering::SeqCst);
     test_node.until(annotation::STATE, "Degraded").await;
     let reason = test_node.annotation(annotation::REASON).await;
-    assert!(reason.starts_with("asked for a reboot at "), "{reason}");
+    assert!(reason.starts_with("reboot requested at "), "{reason}");
     let asked = test_node.host.calls().iter().filter(|call| call.starts_with("reboot ")).count();
     assert_eq!(asked, 2);
     test_node.host.boot_orderly();

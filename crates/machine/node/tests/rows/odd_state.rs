@@ -98,7 +98,7 @@ fn a_disk_that_is_full_of_the_update_is_emptied_of_it() {
     node.host.fill_from(&format!("write {}", path(3)));
     let report = node.obey(&config("new", &of("new", 5)));
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains("old is back in place"), "{}", report.reason);
+    assert!(report.reason.contains("rolled back to old"), "{}", report.reason);
     assert!(node.host.text(&path(2)).is_none());
     node.host.clear_faults();
     assert_eq!(node.settle().state, State::Done);
