@@ -366,7 +366,7 @@ fn killed_server_keeps_its_word() {
     let resumed = sum(|tally| tally.resumed);
     println!(
         "{killed} kills in {} folders, {} of them during the start; {acknowledged} writes acknowledged, {seen} events \
-         seen; of the writes under way {} were kept and {} not; watches: {resumed} resumed, {} told to start over",
+         seen; of the writes under way {} were kept and {} not; watches: {resumed} resumed, {} expired",
         tallies.len(),
         sum(|tally| tally.early),
         sum(|tally| tally.kept),

@@ -62,11 +62,11 @@ fn every_case_gives_the_recorded_answer() {
         }
         assert_eq!(ours_status["degradedMachineCount"], theirs["degradedMachineCount"], "{id}");
         assert_eq!(ours_status["configuration"]["name"], theirs["configuration"]["name"], "{id}");
-        let said = |status: &Value| -> Vec<[Value; 3]> {
+        let conditions_of = |status: &Value| -> Vec<[Value; 3]> {
             let conditions = status["conditions"].as_array().unwrap();
             conditions.iter().map(|one| ["type", "status", "message"].map(|key| one[key].clone())).collect()
         };
-        assert_eq!(said(ours_status), said(theirs), "{id}");
+        assert_eq!(conditions_of(ours_status), conditions_of(theirs), "{id}");
         let updated = theirs["updatedMachineCount"].as_u64().unwrap() as usize;
         let (chosen, waiting) = (ours["chosen"].as_array().unwrap(), ours["waiting"].as_array().unwrap());
         assert_eq!(chosen.len() + waiting.len() + updated, case["nodes"].as_array().unwrap().len(), "{id}");

@@ -72,8 +72,8 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     let address = lines.next().expect("it says where it listens").unwrap();
     let address = address.strip_prefix("https://").unwrap().to_owned();
 
-    let mut said = BufReader::new(running.0.stderr.take().unwrap()).lines();
-    let mut events = said.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    let mut stderr = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut events = stderr.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
     let probes = events.find(|event| event["message"] == "serving probes").unwrap();
     let probe = |path: &str| {
         let mut stream = TcpStream::connect(probes["address"].as_str().unwrap()).unwrap();
@@ -145,7 +145,7 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     assert_eq!(status("a-token"), "401");
 
     running.0.kill().unwrap();
-    let lines: Vec<String> = said.map_while(Result::ok).collect();
+    let lines: Vec<String> = stderr.map_while(Result::ok).collect();
     let log = lines.join("\n");
     let events: Vec<serde_json::Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let served = events.iter().find(|event| event["status"] == 200).unwrap();

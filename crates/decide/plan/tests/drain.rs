@@ -109,7 +109,7 @@ fn pods_of_daemon_sets_and_mirrors_stay_and_the_rest_leaves() {
     budget("db", json!({"selector": {"matchLabels": {"app": "web"}}}), json!({"disruptionsAllowed": 0})),
     1, &["p0"], &[], ""
 )]
-#[case::is_about_everybody(
+#[case::is_about_all(
     budget("db", json!({"selector": {}}), json!({"disruptionsAllowed": 0})),
     1, &[], &[], "PDB shop/db (pod p0)"
 )]

@@ -163,6 +163,6 @@ fn a_password_is_changed_in_its_line_only() {
     host.set_password("core", "$6$new").unwrap();
     assert_eq!(std::fs::read_to_string(&shadow).unwrap(), "root:*:1:2\ncore:$6$new:3:4:5\n");
     assert_eq!(host.user("core").unwrap().unwrap().password, "$6$new");
-    assert!(host.set_password("nobody-here", "x").is_err());
+    assert!(host.set_password("missing-user", "x").is_err());
     assert!(host.set_password("core", "a:b").is_err());
 }

@@ -111,7 +111,7 @@ fn a_fetched_config_that_is_wrong_is_named_with_the_place_in_it() {
 }
 
 #[test]
-fn a_page_instead_of_a_config_is_said_to_be_unreadable() {
+fn a_page_instead_of_a_config_is_reported_as_unreadable() {
     let server = Server::start(|_, _| ok("<html>please log in</html>"));
     let text = manifest(json!({"config": {"merge": [{"source": server.url("/a.ign")}]}}), json!([]));
     let outcome = render(&Program::new(), &text).expect(1);

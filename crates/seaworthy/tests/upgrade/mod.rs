@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::daemon::world::{CONFIGS, NODES, POOLS, World, said};
+use crate::daemon::world::{CONFIGS, NODES, POOLS, World, annotation};
 use crate::served::JSON;
 
 /// Where the machine's root filesystem is, in the folder of a world.
@@ -110,7 +110,9 @@ fn record(program: &Path) {
     for round in 0.. {
         world.apply_all("50-many", &paths, &format!("pool {round}.example.org\n"));
         let next = world.target_after(&target(&world));
-        world.until(NODES, "w0", |node| said(node, "desiredConfig") == next && said(node, "state") != "Done");
+        world.until(NODES, "w0", |node| {
+            annotation(node, "desiredConfig") == next && annotation(node, "state") != "Done"
+        });
         daemon.0.kill().unwrap();
         daemon.0.wait().unwrap();
         if root.join("etc/machine-config-daemon/journal").exists() {

@@ -230,7 +230,7 @@ fn closed_port() -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn a_closed_port_and_an_unknown_name_are_tried_again_but_not_for_long() {
-    for url in [format!("http://{}/", closed_port()), "http://nobody.invalid/".into()] {
+    for url in [format!("http://{}/", closed_port()), "http://missing.invalid/".into()] {
         let pauses = Arc::new(Pauses::default());
         let error = failure(&fetcher().with_timer(pauses.clone()), &Request::resource(&url)).await;
         assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
@@ -245,7 +245,7 @@ async fn a_name_service_that_takes_its_time_is_not_asked_five_times() {
     let pauses = Arc::new(Pauses::default());
     let slow = SlowNames(pauses.clone());
     let fetcher = fetcher().with_timer(pauses.clone()).with_resolver(Arc::new(slow));
-    let error = failure(&fetcher, &Request::resource("http://nobody.invalid/")).await;
+    let error = failure(&fetcher, &Request::resource("http://missing.invalid/")).await;
     assert_eq!(error.attempts, 2, "{error}");
 }
 

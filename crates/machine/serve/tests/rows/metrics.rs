@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::support::{UNAUTHENTICATED, accepts, ask, endpoint};
 
-const TOKEN: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-that-is-not-guessed";
 
 fn guarded() -> Endpoint {
     let tokens = vec![Token::new(TOKEN).unwrap()];

@@ -26,7 +26,7 @@ async fn invalid_machine_config_keeps_the_last_good_target_and_is_named() {
 async fn change_of_a_label_adds_and_removes_a_machine_config() {
     let fleet = Fleet::with_workers(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    fleet.create::<MachineConfig>(file("50-motd", "nobody", "/etc/motd", "a")).await;
+    fleet.create::<MachineConfig>(file("50-motd", "unused", "/etc/motd", "a")).await;
     let role = |role: &str| json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": role}}});
     fleet.patch::<MachineConfig>("50-motd", role("worker")).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
@@ -34,7 +34,7 @@ async fn change_of_a_label_adds_and_removes_a_machine_config() {
     assert!(sources.iter().any(|source| source.name.as_deref() == Some("50-motd")));
     let after = target(&pool).unwrap().to_owned();
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
-    fleet.patch::<MachineConfig>("50-motd", role("nobody")).await;
+    fleet.patch::<MachineConfig>("50-motd", role("unused")).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 }
 
