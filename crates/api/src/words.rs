@@ -1,4 +1,4 @@
-//! Closed sets of words (enum values, condition types, reasons) as Rust enums that know their spelling.
+//! Word enums: closed sets of words (enum values, condition types, reasons) as Rust enums that know their spelling.
 
 use std::borrow::Cow;
 use std::fmt;

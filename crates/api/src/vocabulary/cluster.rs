@@ -1,4 +1,4 @@
-//! Words of clusters and pools of machines: labels, annotations, phases, condition types and reasons.
+//! Vocabulary of clusters and pools of machines: labels, annotations, phases, condition types and reasons.
 
 use crate::vocabulary::key::{Annotation, Finalizer, Label, Taint};
 use crate::words;

@@ -1,4 +1,4 @@
-//! Values that no kubelet starts with.
+//! Value checks: values with which no kubelet starts.
 //!
 //! Differs: upstream hands them on, and the first node of the pool does not come back, because its kubelet ends at every start. What is
 //! listed here is what every kubelet that has the setting refuses; what depends on its feature gates or its machine is left to it.

@@ -1,4 +1,4 @@
-//! Remarks of a pool beside its progress: nodes that need a user's action, and nodes that several pools select.
+//! Remarks: conditions of a pool outside its progress, for nodes that need a user's action and nodes that several pools select.
 //!
 //! Nothing here has a time that passes or a count that changes with every node: it is part of a status, which is written when it
 //! changes.
