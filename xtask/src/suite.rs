@@ -31,9 +31,9 @@ pub const STEPS: &[Step] = &[
     Step { name: "pure", group: "lint", needs: &[], run: lint::pure },
     Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy },
     Step { name: "instructions", group: "bench", needs: &[&VALGRIND], run: bench::instructions::step },
-    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::lane::ours },
+    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::conformance::ours },
     // Before cargo's tests, which show the kubectl that it provides to our server.
-    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::real },
+    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::conformance::real },
     Step {
         name: "unit",
         group: "cargo-test",
