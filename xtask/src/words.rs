@@ -75,6 +75,7 @@ const DURATION_PREFIXES: [&str; 2] = ["MAX_", "MIN_"];
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/operators/deploy/", "nobody", "the user of that name"),
     ("crates/machine/node/src/paths.rs", "astray", "the name of a file that earlier builds wrote"),
+    ("crates/operators/deploy/", "TERMINATION_GRACE_SECONDS", "the field terminationGracePeriodSeconds"),
     ("xtask/src/words.rs", "", "the list itself"),
 ];
 
@@ -84,7 +85,7 @@ const RECORDED: [&str; 6] = ["crds", "golden", "proptest-regressions", "recorded
 /// Extensions of files that are judged as a whole. Examples are the only YAML among them: the rest is data of tests.
 const WHOLE: [&str; 6] = ["go", "mod", "sh", "toml", "txt", "yaml"];
 
-/// Units of constants that are numbers.
+/// Units of constants that are numbers; such a constant may also be the default of a field.
 const UNITS: [&str; 4] = ["_SECONDS", "_MILLISECONDS", "_MINUTES", "_DAYS"];
 
 /// A public text: where it begins, and what it says.
@@ -264,9 +265,8 @@ fn offence_of_constant(file: &Path, line: usize, declaration: &str) -> Option<Of
     if let Some((word, instead)) = CONSTANTS.iter().find(|(word, _)| *word == name) {
         return Some(offence(word, instead));
     }
-    let number = UNITS.iter().find_map(|unit| name.strip_suffix(unit));
-    let is_unclear = match number {
-        Some(name) => !is_duration_name(name),
+    let is_unclear = match UNITS.iter().find_map(|unit| name.strip_suffix(unit)) {
+        Some(stem) => !is_duration_name(stem) && !is_duration_name(name) && !name.starts_with("DEFAULT_"),
         None => is_duration(declaration) && !is_duration_name(name),
     };
     is_unclear.then(|| {
