@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use crate::program::Program;
 use crate::transcripts::page::{Answer, Page};
 
+/// The program prints its addresses within seconds; a busy machine may take longer.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Shutdown takes about a second; more than this is a failure.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -41,7 +43,7 @@ impl<'p> Up<'p> {
             lines.for_each(drop);
         });
         let mut up = Up { program, process, printed: Vec::new() };
-        let lines = received.recv_timeout(Duration::from_secs(60)).expect("up has not printed its addresses");
+        let lines = received.recv_timeout(START_TIMEOUT).expect("up has not printed its addresses");
         let pair =
             |line: &String| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
         up.printed = lines.iter().map(pair).collect();

@@ -154,7 +154,7 @@ async fn start(client: &Client, pod: &Pod, clock: &Clock) {
 
 /// Deletes a pod after its termination; returns its UID, and whether it is done.
 async fn end(client: Client, pod: Pod, timings: FleetTimings) -> (String, bool) {
-    tokio::time::sleep(timings.pod_end).await;
+    tokio::time::sleep(timings.pod_termination_delay).await;
     let pods: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
     let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default().grace_period(0) };

@@ -17,7 +17,7 @@ const MACHINE: &str = "machine";
 /// What `rollout history` printed before the upgrade.
 const HISTORY: &str = "history.txt";
 /// How many of a pool's rendered MachineConfigs are kept however old they are.
-const KEPT: usize = 10;
+const MAX_KEPT: usize = 10;
 /// The commit before the annotations, the files on a node and the folders of the daemon were renamed.
 const BUILD: &str = "4be5606";
 
@@ -189,7 +189,7 @@ fn update_that_an_earlier_build_began_is_completed_without_a_boot() {
     assert_eq!(texts.len(), 1, "{texts:?}");
     // Rendered MachineConfigs that are older than an hour and not among the newest are being deleted, whichever build made them.
     let (recorded, found) = (names(&recorded), names(&world.asked(&["rollout", "history", "worker"])));
-    let kept = recorded.len().saturating_sub(KEPT);
+    let kept = recorded.len().saturating_sub(MAX_KEPT);
     assert!(found.ends_with(&recorded[kept..]), "{found:?} after {recorded:?}");
     let mut left = recorded.iter();
     assert!(found.iter().all(|name| left.any(|known| known == name)), "{found:?} after {recorded:?}");

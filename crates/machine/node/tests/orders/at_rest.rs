@@ -26,11 +26,11 @@ const UNREACHED_INTERVAL: Duration = Duration::from_secs(3600);
 fn intervals() -> DaemonIntervals {
     let soon = Duration::from_millis(1);
     DaemonIntervals {
-        first_retry: UNREACHED_INTERVAL,
-        max_retry: UNREACHED_INTERVAL,
-        check: UNREACHED_INTERVAL,
-        settle: soon,
-        boot: soon,
+        initial_retry_delay: UNREACHED_INTERVAL,
+        max_retry_delay: UNREACHED_INTERVAL,
+        drift_check_interval: UNREACHED_INTERVAL,
+        debounce_delay: soon,
+        reboot_check_interval: soon,
     }
 }
 
@@ -118,7 +118,7 @@ async fn a_machine_that_does_not_boot_reports_it_and_is_followed_until_it_does()
     let minutes = Arc::new(AtomicU64::new(0));
     let turned = Arc::clone(&minutes);
     let clock = move || ClockReading::new(Duration::from_secs(60 * turned.load(Ordering::SeqCst)), 0);
-    let intervals = DaemonIntervals { check: Duration::from_millis(1), ..intervals() };
+    let intervals = DaemonIntervals { drift_check_interval: Duration::from_millis(1), ..intervals() };
     let daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals);
     let mut daemon = daemon.with_clock(Arc::new(clock));
