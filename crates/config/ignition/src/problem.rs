@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(wrong[MAX_SHOWN].path.to_string(), "storage.files[100]");
         assert_eq!(wrong[MAX_SHOWN].severity, Severity::Error);
         assert!(
-            wrong[MAX_SHOWN].message.starts_with("250 more of the kind wrong-type "),
+            wrong[MAX_SHOWN].message.starts_with("250 more problems with code wrong-type "),
             "{}",
             wrong[MAX_SHOWN].message
         );
@@ -264,7 +264,8 @@ mod tests {
         config.number(0);
         let problems = parse(&config).unwrap_err();
         let errors: Vec<_> = problems.iter().filter(|problem| problem.code == "path-not-absolute").collect();
-        let counts: Vec<_> = errors.iter().filter(|problem| problem.message.contains(" more of ")).collect();
+        let counts: Vec<_> =
+            errors.iter().filter(|problem| problem.message.contains(" more problems with code ")).collect();
         assert_eq!(counts.len(), 1);
         assert_eq!(counts[0].path.to_string(), "storage.files[100].path");
     }

@@ -339,8 +339,8 @@ mod tests {
         r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#,
         "it belongs below contents; move it there"
     )]
-    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "that is Butane's; write source")]
-    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
+    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "this is a Butane key; write source")]
+    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "removed in version 3")]
     #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]
     #[case::strange(r#"{"storage":{"tapes":[]}}"#, "a storage section has directories, disks, ")]
     fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] expected: &str) {

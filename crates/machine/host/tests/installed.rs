@@ -135,9 +135,9 @@ fn a_folder_of_a_machine_that_runs_is_refused() {
     let root = root();
     std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
     let error = FolderHost::open(root.path()).err().unwrap().to_string();
-    assert!(error.contains("it runs") && error.contains("chroot"), "{error}");
+    assert!(error.contains("it is running") && error.contains("chroot"), "{error}");
     let error = FolderHost::open(Path::new("/")).err().unwrap().to_string();
-    assert!(error.contains("it runs"), "{error}");
+    assert!(error.contains("it is running"), "{error}");
 }
 
 #[test]

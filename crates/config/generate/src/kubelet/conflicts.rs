@@ -238,9 +238,9 @@ mod tests {
         let document = json!({"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60, "maxPods": 5});
         assert_eq!(of(document.clone(), json!({"maxPods": 5})), Vec::<String>::new());
         let wrong = of(document, json!({"imageGCHighThresholdPercent": 50}));
-        assert!(wrong[0].starts_with("imageGCHighThresholdPercent: found 60 as "), "{wrong:?}");
+        assert!(wrong[0].contains("imageGCLowThresholdPercent (60) must be less than "), "{wrong:?}");
         // To take away is to have a part too.
         let wrong = of(json!({"evictionSoft": {"pid.available": "5"}}), json!({"evictionSoftGracePeriod": null}));
-        assert!(wrong[0].starts_with("evictionSoftGracePeriod: found pid.available "), "{wrong:?}");
+        assert!(wrong[0].starts_with("evictionSoftGracePeriod: pid.available in evictionSoft without "), "{wrong:?}");
     }
 }

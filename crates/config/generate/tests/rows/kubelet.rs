@@ -383,7 +383,7 @@ fn kc_56_a_pool_that_gets_the_label_later_is_served_without_an_edit() {
     cluster.sync("a");
     assert_eq!(
         cluster.failure("a"),
-        "Error: could not find any MachineConfigPool set for KubeletConfig; KubeletConfig a asks for tuned= \
+        "Error: could not find any MachineConfigPool set for KubeletConfig; KubeletConfig a selects tuned= \
          (spec.machineConfigPoolSelector), and no pool has the label tuned: correct it, or label the pool that is meant \
          (`kubectl label mcp POOL KEY=VALUE`)"
     );

@@ -112,7 +112,7 @@ fn a_cipher_that_the_kubelet_does_not_have_is_left_out_and_named() {
     cluster.create("a", built_in("worker"), json!({"tlsSecurityProfile": profile}));
     cluster.sync("a");
     assert_eq!(document(&cluster)["tlsCipherSuites"], json!(["TLS_RSA_WITH_AES_128_CBC_SHA"]));
-    assert!(cluster.conditions("a")[1].message.as_ref().unwrap().ends_with("left out: DHE-RSA-AES128-GCM-SHA256"));
+    assert!(cluster.conditions("a")[1].message.as_ref().unwrap().ends_with("omitted: DHE-RSA-AES128-GCM-SHA256"));
 }
 
 const SLICE: &str = "/system.slice";

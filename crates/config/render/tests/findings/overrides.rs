@@ -167,7 +167,7 @@ fn an_override_of_a_part_names_what_stays() {
         &["01 spec.config.storage.files[0]", "00 spec.config.storage.files[0].contents.source"],
     );
     assert!(finding.message.contains("contents.source, user.name"), "{finding}");
-    assert!(finding.message.contains("stays from 00"), "{finding}");
+    assert!(finding.message.contains("remains from 00"), "{finding}");
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn wrong_types_in_os_image_streams_are_not_read_as_unset() {
 #[case(json!({keys::ROLE: "wroker"}), "there is 1 MachineConfig, and it does not match: a with role \"wroker\" (did you mean \"worker\"?); correct")]
 #[case(json!({keys::ROLE: "master"}), "a with role \"master\";")]
 #[case(json!({"machineconfiguration.openshift.io/rol": "worker"}), "did you mean \"machineconfiguration.openshift.io/role\"?")]
-#[case(json!({"role": "worker"}), "a with a label for its role that is not called machineconfiguration.openshift.io/role")]
+#[case(json!({"role": "worker"}), "a with a role label other than machineconfiguration.openshift.io/role")]
 #[case(json!({}), "a with no label machineconfiguration.openshift.io/role")]
 fn a_pool_without_inputs_is_reported_with_what_there_is(#[case] labels: Value, #[case] hint: &str) {
     let mut object = mc("a", json!({}));

@@ -189,7 +189,7 @@ fn a_registry_that_is_away_after_a_power_cut_is_waited_for_and_condemns_nothing(
     for _ in 0..9 {
         let report = node.step();
         assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::Backoff));
-        assert!(report.reason.contains("lacks image image-2") && report.reason.contains("registry is away"));
+        assert!(report.reason.contains("missing image image-2") && report.reason.contains("registry is away"));
         assert!(!node.host.is_reboot_requested());
     }
     assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 1));
@@ -343,7 +343,7 @@ fn a_boot_back_that_does_not_come_is_not_tried_indefinitely_and_the_way_out_is_n
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Degraded, 4), "one and three more: {}", report.reason);
     assert!(
-        report.reason.contains("missing kernel argument a=1; not retried until another order arrives"),
+        report.reason.contains("lacks kernel argument a=1; not retried until another order arrives"),
         "{}",
         report.reason
     );
