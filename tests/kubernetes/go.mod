@@ -1,4 +1,4 @@
-// What the real control plane beside ours is built from: `cargo xtask kube`. CONTRIBUTING.md tells how to move it to
+// What the real control plane beside ours is built from: `cargo xtask kube`. CONTRIBUTING.md describes how to move it to
 // another release.
 module seaworthy.dev/tests/kubernetes
 

@@ -3,13 +3,13 @@
 //! - [`binaries`] finds the programs, or builds them once from `tests/kubernetes`.
 //! - [`control_plane`] starts them; every flag is there.
 //! - [`embedded`] starts ours in the same manner.
-//! - [`lane`] has the steps that run the same suites on both.
+//! - [`conformance`] has the steps that run the same suites on both.
 
 pub mod binaries;
 mod build;
+pub mod conformance;
 pub mod control_plane;
 pub mod embedded;
-pub mod lane;
 
 use std::path::PathBuf;
 use std::{io, thread};

@@ -89,7 +89,7 @@ const LAYERS: &[Layer] = &[
     shell("crates/trial", "seaworthy-trial", &[]),
     shell("crates/testkit", "seaworthy-testkit", &[Below("crates/")]),
     shell("crates/seaworthy", "seaworthy", &[Below("crates/")]),
-    // The front door must open while the product does not compile.
+    // xtask must build while the product does not compile.
     shell("xtask", "xtask", &[]),
 ];
 
@@ -136,8 +136,8 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Crates that only some of ours may name in their manifest, so that each has one owner, or none.
 const CONFINED: &[(&str, &[&str], &str)] = &[
-    ("reqwest", &["seaworthy-fetch"], "remote content has one door"),
-    ("object_store", &["seaworthy-fetch"], "remote content has one door"),
+    ("reqwest", &["seaworthy-fetch"], "remote content is fetched by one crate"),
+    ("object_store", &["seaworthy-fetch"], "remote content is fetched by one crate"),
     ("redb", &["seaworthy-store"], "the store's engine stays behind its trait"),
     ("zbus", &["seaworthy-host"], "the machine is touched through the Host trait"),
     ("rustix", &["seaworthy-host"], "the machine is touched through the Host trait"),
@@ -475,7 +475,7 @@ mod tests {
         let it = metadata("seaworthy-render", &dependency("reqwest", "null", true, ""));
         assert_eq!(
             shown(&declared(&it)),
-            ["seaworthy-render → reqwest: only in seaworthy-fetch: remote content has one door"]
+            ["seaworthy-render → reqwest: only in seaworthy-fetch: remote content is fetched by one crate"]
         );
         let it = metadata("seaworthy-fetch", &dependency("reqwest", "null", true, ""));
         assert_eq!(declared(&it), []);

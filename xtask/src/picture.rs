@@ -21,8 +21,8 @@ const TITLE_HEIGHT: usize = 36;
 /// Longer lines are cut: a terminal would wrap them, and nothing is lost that the page does not show.
 const MAX_COLUMNS: usize = 110;
 /// How long a command, and a line that it prints, takes to appear.
-const COMMAND_SECONDS: f64 = 1.2;
-const LINE_SECONDS: f64 = 0.12;
+const COMMAND_DELAY_SECONDS: f64 = 1.2;
+const LINE_DELAY_SECONDS: f64 = 0.12;
 
 /// What a line is, which decides its colour.
 fn class(line: &str) -> &'static str {
@@ -95,7 +95,7 @@ text {{ font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans M
     let mut seconds = 0.0;
     for (nth, line) in lines.iter().enumerate() {
         let class = class(line);
-        seconds += if class == "command" { COMMAND_SECONDS } else { LINE_SECONDS };
+        seconds += if class == "command" { COMMAND_DELAY_SECONDS } else { LINE_DELAY_SECONDS };
         if line.is_empty() {
             continue;
         }

@@ -28,6 +28,8 @@ pub fn bound_to_this_process(program: &Path) -> Command {
 
 /// How often a silent process is checked for its end: its descendants may still hold the output open.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a process that was asked to end is checked.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Reads what a process prints, line by line, until it has ended; false if it printed nothing for `timeout`. Lines are bytes,
 /// because it may print anything.
@@ -96,7 +98,7 @@ pub fn end(child: &mut Child, timeout: Duration) -> Result<()> {
         if Instant::now() > deadline {
             child.kill()?;
         }
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(STOP_POLL_INTERVAL);
     }
     Ok(())
 }

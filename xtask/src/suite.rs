@@ -30,9 +30,9 @@ pub const STEPS: &[Step] = &[
     Step { name: "deny", group: "lint", needs: &[], run: lint::deny, build: None },
     Step { name: "pure", group: "lint", needs: &[], run: lint::pure, build: None },
     Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy, build: None },
-    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::lane::ours, build: None },
+    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::conformance::ours, build: None },
     // Before cargo's tests, which show the kubectl that it provides to our server.
-    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::real, build: None },
+    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::conformance::real, build: None },
     Step {
         name: "unit",
         group: "cargo-test",

@@ -1,10 +1,12 @@
-//! Word lint: public texts use the terms of the field.
+//! Word lint: texts and names use the terms of the field.
 //!
-//! The texts are the prose of all Markdown files, the string literals of Rust sources outside of tests, and the comments of the
-//! product: many become help texts (clap), descriptions of definitions (`kubectl explain`) or reference pages. Each entry of [`WORDS`] names the accepted
+//! It reads the prose of all Markdown files; the string literals, comments and names of all Rust sources, tests included; and
+//! all of the files in [`WHOLE`]. What was recorded from other programs is left out. Each entry of [`WORDS`] names the accepted
 //! alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result};
 
@@ -12,12 +14,14 @@ use crate::markdown;
 use crate::step::{Outcome, Run};
 use crate::workspace::Workspace;
 
-/// Words and phrases that are not used, with what is written instead.
+/// Words and phrases that are not used, with what is written instead. A `…` is one of [`OBJECTS`].
 const WORDS: &[(&str, &str)] = &[
     ("anew", "again"),
+    ("anybody", "anyone, or the actor: any client, any user"),
     ("astray", "mismatched, lost"),
     ("ailment", "reason"),
     ("brings about", "causes"),
+    ("everybody", "everyone, or the actors: all clients, all users"),
     ("farewell", "shutdown"),
     ("for ever", "indefinitely, or the time"),
     ("heed", "handle, follow"),
@@ -30,8 +34,14 @@ const WORDS: &[(&str, &str)] = &[
     ("mending", "fixing"),
     ("mends", "fixes"),
     ("nobody", "no one, or the actor: no controller, no pool"),
+    ("put … back", "restore, revert"),
+    ("put … right", "fix, correct"),
     ("put back", "restored, reverted"),
     ("put right", "fixed, corrected"),
+    ("puts … back", "restores, reverts"),
+    ("puts … right", "fixes, corrects"),
+    ("putting … back", "restoring, reverting"),
+    ("putting … right", "fixing, correcting"),
     ("putting back", "restoring, reverting"),
     ("putting right", "fixing, correcting"),
     ("puts back", "restores, reverts"),
@@ -50,6 +60,9 @@ const WORDS: &[(&str, &str)] = &[
     ("wishes", "requests, wants"),
 ];
 
+/// Words that may be in the middle of a phrase.
+const OBJECTS: [&str; 8] = ["all", "both", "everything", "it", "that", "them", "these", "this"];
+
 /// Names of constants that are not used, with what is written instead.
 const CONSTANTS: &[(&str, &str)] =
     &[("FAREWELL", "*_TIMEOUT, *_GRACE_PERIOD"), ("PATIENCE", "*_TIMEOUT"), ("REST", "*_INTERVAL, *_DELAY")];
@@ -62,10 +75,18 @@ const DURATION_PREFIXES: [&str; 2] = ["MAX_", "MIN_"];
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/operators/deploy/", "nobody", "the user of that name"),
     ("crates/machine/node/src/paths.rs", "astray", "the name of a file that earlier builds wrote"),
+    ("crates/operators/deploy/", "TERMINATION_GRACE_SECONDS", "the field terminationGracePeriodSeconds"),
+    ("xtask/src/words.rs", "", "the list itself"),
 ];
 
-/// Crates that are used by tests alone.
-const TEST_CRATES: [&str; 2] = ["crates/testkit", "crates/trial"];
+/// Folders whose files were recorded from other programs, or are generated from what is judged elsewhere.
+const RECORDED: [&str; 6] = ["crds", "golden", "proptest-regressions", "recorded", "upstream", "upstream-crds"];
+
+/// Extensions of files that are judged as a whole. Examples are the only YAML among them: the rest is data of tests.
+const WHOLE: [&str; 6] = ["go", "mod", "sh", "toml", "txt", "yaml"];
+
+/// Units of constants that are numbers; such a constant may also be the default of a field.
+const UNITS: [&str; 4] = ["_SECONDS", "_MILLISECONDS", "_MINUTES", "_DAYS"];
 
 /// A public text: where it begins, and what it says.
 struct Text {
@@ -82,50 +103,89 @@ struct Offence {
     instead: &'static str,
 }
 
-/// The words of a text in lower case, each with its line.
+/// The words of a text in lower case, each with its line. A possessive is the word itself.
 fn tokens(text: &Text) -> Vec<(usize, String)> {
     let mut tokens = Vec::new();
     let mut line = text.line;
     let mut word = String::new();
     for c in text.text.chars().chain(['\n']) {
-        if c.is_alphabetic() || c == '\'' {
+        if c.is_alphabetic() || c == '\'' || c == '’' {
             word.extend(c.to_lowercase());
             continue;
         }
         if !word.is_empty() {
-            tokens.push((line, std::mem::take(&mut word)));
+            let owner = word.trim_end_matches("'s").trim_end_matches("’s").trim_matches('\'');
+            tokens.push((line, owner.to_owned()));
+            word.clear();
         }
         line += usize::from(c == '\n');
     }
     tokens
 }
 
+/// A word or phrase: its parts, and the entry.
+struct Phrase {
+    parts: Vec<&'static str>,
+    word: &'static str,
+    instead: &'static str,
+}
+
+impl Phrase {
+    fn matches(&self, tokens: &[(usize, String)]) -> bool {
+        let is_part = |(part, (_, token)): (&&str, &(usize, String))| match *part {
+            "…" => OBJECTS.contains(&token.as_str()),
+            part => part == token,
+        };
+        tokens.len() >= self.parts.len() && self.parts.iter().zip(tokens).all(is_part)
+    }
+}
+
+/// The entries of [`WORDS`] by their first part.
+static PHRASES: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::new(|| {
+    let mut phrases: HashMap<&str, Vec<Phrase>> = HashMap::new();
+    for (word, instead) in WORDS {
+        let parts: Vec<&str> = word.split(' ').collect();
+        phrases.entry(parts[0]).or_default().push(Phrase { parts, word, instead });
+    }
+    phrases
+});
+
+fn is_allowed(file: &Path, word: &str) -> bool {
+    ALLOWED.iter().any(|(path, allowed, _)| file.starts_with(path) && (*allowed == word || allowed.is_empty()))
+}
+
 fn offences_in(file: &Path, text: &Text) -> Vec<Offence> {
     let tokens = tokens(text);
     let mut found = Vec::new();
-    for (word, instead) in WORDS {
-        let parts: Vec<&str> = word.split(' ').collect();
-        for window in tokens.windows(parts.len()) {
-            let is_allowed = |(path, allowed, _): &(&str, &str, &str)| file.starts_with(path) && allowed == word;
-            if window.iter().map(|(_, token)| token.as_str()).eq(parts.iter().copied())
-                && !ALLOWED.iter().any(is_allowed)
-            {
-                found.push(Offence { file: file.to_owned(), line: window[0].0, word, instead });
-            }
+    for (at, (line, token)) in tokens.iter().enumerate() {
+        for Phrase { word, instead, .. } in PHRASES
+            .get(token.as_str())
+            .into_iter()
+            .flatten()
+            .filter(|phrase| phrase.matches(&tokens[at..]) && !is_allowed(file, phrase.word))
+        {
+            found.push(Offence { file: file.to_owned(), line: *line, word, instead });
         }
     }
     found
 }
 
-/// The prose of a page.
+/// The prose of a page: its paragraphs, so that a phrase is found across lines.
 fn prose(text: &str) -> Vec<Text> {
-    let lines = markdown::prose(text);
-    lines.iter().map(|line| Text { line: line.number, text: markdown::without_code(line.text) }).collect()
-}
-
-/// Whether comments of this source count: those of the developer commands reach no user.
-fn has_public_comments(file: &Path) -> bool {
-    file.starts_with("crates")
+    let mut paragraphs: Vec<Text> = Vec::new();
+    let mut next = 0;
+    for line in markdown::prose(text) {
+        let text = markdown::without_code(line.text);
+        match paragraphs.last_mut() {
+            Some(paragraph) if line.number == next && !text.trim().is_empty() => {
+                paragraph.text.push('\n');
+                paragraph.text.push_str(&text);
+            }
+            _ => paragraphs.push(Text { line: line.number, text }),
+        }
+        next = if line.text.trim().is_empty() { 0 } else { line.number + 1 };
+    }
+    paragraphs
 }
 
 /// The parts of a source that count.
@@ -134,31 +194,34 @@ struct Source {
     constants: Vec<Offence>,
 }
 
-/// The source without the tests at its end. A declaration of a test module that is a file of its own ends nothing.
-fn before_tests(text: &str) -> &str {
-    const MARK: &str = "#[cfg(test)]\nmod ";
-    let mut begins = text.match_indices(MARK).map(|(at, _)| at);
-    let is_inline = |at: &usize| text[at + MARK.len()..].lines().next().is_some_and(|line| line.ends_with('{'));
-    begins.find(is_inline).map_or(text, |end| &text[..end])
-}
-
-/// Reads string literals, comments where they count, and the names of constants; up to the tests at the end.
+/// Reads string literals, comments and names, and the names of constants in particular.
 fn source(file: &Path, text: &str) -> Source {
-    let text = before_tests(text);
-    let with_comments = has_public_comments(file);
     let bytes = text.as_bytes();
     let mut source = Source { texts: Vec::new(), constants: Vec::new() };
     let (mut at, mut line) = (0, 1);
+    // The line after a comment, and the text that it continues there.
+    let mut comment: Option<(usize, usize)> = None;
     while at < bytes.len() {
         let rest = &text[at..];
         let end = if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
-            if with_comments {
-                source.texts.push(Text { line, text: markdown::without_code(&rest[2..end]) });
+            let words = markdown::without_code(rest[..end].trim_start_matches(['/', '!']));
+            match comment.filter(|(next, _)| *next == line) {
+                Some((_, nth)) => {
+                    source.texts[nth].text.push('\n');
+                    source.texts[nth].text.push_str(&words);
+                    comment = Some((line + 1, nth));
+                }
+                None => {
+                    comment = Some((line + 1, source.texts.len()));
+                    source.texts.push(Text { line, text: words });
+                }
             }
             end
         } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
+            let end = rest.find("*/").map_or(rest.len(), |end| end + 2);
+            source.texts.push(Text { line, text: markdown::without_code(&rest[..end]) });
+            end
         } else if let Some(hashes) = raw_string(rest) {
             let open = rest.find('"').unwrap_or(0) + 1;
             let close = format!("\"{}", "#".repeat(hashes));
@@ -170,24 +233,18 @@ fn source(file: &Path, text: &str) -> Source {
             source.texts.push(Text { line, text: without_placeholders(&rest[1..length - 1]) });
             length
         } else if rest.starts_with('\'') {
-            character_length(rest)
-        } else if let Some(name) = rest.strip_prefix("const ").map(identifier) {
-            let known = CONSTANTS.iter().filter(|(word, _)| *word == name);
-            source.constants.extend(known.map(|(word, instead)| Offence {
-                file: file.to_owned(),
-                line,
-                word,
-                instead,
-            }));
-            if is_duration(rest) && !is_duration_name(name) {
-                source.constants.push(Offence {
-                    file: file.to_owned(),
-                    line,
-                    word: "a duration whose name does not say what it limits",
-                    instead: "*_TIMEOUT, *_INTERVAL, *_DELAY, *_PERIOD, MAX_*, MIN_*",
-                });
+            match character_length(rest) {
+                1 => 1 + identifier(&rest[1..]).len(),
+                length => length,
             }
-            6
+        } else if let Some(declaration) = rest.strip_prefix("const ").or_else(|| rest.strip_prefix("static ")) {
+            source.constants.extend(offence_of_constant(file, line, declaration));
+            rest.len() - declaration.len()
+        } else if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            let name = identifier(rest);
+            source.texts.push(Text { line, text: split_name(name) });
+            comment = None;
+            name.len()
         } else {
             rest.chars().next().map_or(1, char::len_utf8)
         };
@@ -197,7 +254,44 @@ fn source(file: &Path, text: &str) -> Source {
     source
 }
 
-/// A literal without `{names}`, which are code, and with its line breaks as blanks.
+/// What is wrong with the name of a constant.
+fn offence_of_constant(file: &Path, line: usize, declaration: &str) -> Option<Offence> {
+    let name = identifier(declaration);
+    let offence = |word, instead| Offence { file: file.to_owned(), line, word, instead };
+    // `const fn` declares none.
+    if is_allowed(file, name) || name.chars().any(char::is_lowercase) {
+        return None;
+    }
+    if let Some((word, instead)) = CONSTANTS.iter().find(|(word, _)| *word == name) {
+        return Some(offence(word, instead));
+    }
+    let is_unclear = match UNITS.iter().find_map(|unit| name.strip_suffix(unit)) {
+        Some(stem) => !is_duration_name(stem) && !is_duration_name(name) && !name.starts_with("DEFAULT_"),
+        None => is_duration(declaration) && !is_duration_name(name),
+    };
+    is_unclear.then(|| {
+        offence(
+            "a duration whose name does not say what it limits",
+            "*_TIMEOUT, *_INTERVAL, *_DELAY, *_PERIOD, MAX_*, MIN_*",
+        )
+    })
+}
+
+/// The words of a name: `told_twice` and `ToldTwice` are two.
+fn split_name(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_uppercase() && was_lower {
+            words.push(' ');
+        }
+        was_lower = c.is_lowercase();
+        words.push(if c == '_' { ' ' } else { c });
+    }
+    words
+}
+
+/// A literal without `{names}`, which are code, and with its line breaks as spaces.
 fn without_placeholders(literal: &str) -> String {
     let mut text = String::new();
     let mut rest = literal;
@@ -262,30 +356,37 @@ fn character_length(rest: &str) -> usize {
     }
 }
 
+/// Whether a file is written for this repository.
+fn is_ours(file: &Path) -> bool {
+    !file.components().any(|part| RECORDED.iter().any(|folder| part.as_os_str() == *folder))
+}
+
 /// All offences of the repository.
 fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
-    let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
-    for path in markdown::files(root, "md")? {
-        let file = path.strip_prefix(root)?;
-        // Transcripts and notes of tests: what a program prints there is a literal of its source.
-        if file.components().any(|part| part.as_os_str() == "tests") {
-            continue;
+    let files = |extension: &str| -> Result<Vec<(PathBuf, String)>> {
+        let mut texts = Vec::new();
+        for path in markdown::files(root, extension)? {
+            let file = path.strip_prefix(root)?.to_owned();
+            if is_ours(&file) && (extension != "yaml" || file.starts_with("examples")) {
+                let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                texts.push((file, text));
+            }
         }
-        found.extend(prose(&read(&path)?).iter().flat_map(|text| offences_in(file, text)));
+        Ok(texts)
+    };
+    for (file, text) in files("md")? {
+        found.extend(prose(&text).iter().flat_map(|text| offences_in(&file, text)));
     }
-    for path in markdown::files(root, "rs")? {
-        let file = path.strip_prefix(root)?;
-        let is_source = file.components().any(|part| part.as_os_str() == "src");
-        let is_test = file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
-        // This file spells the words.
-        let is_list = file == Path::new("xtask/src/words.rs");
-        if !is_source || is_test || is_list || TEST_CRATES.iter().any(|folder| file.starts_with(folder)) {
-            continue;
-        }
-        let source = source(file, &read(&path)?);
-        found.extend(source.texts.iter().flat_map(|text| offences_in(file, text)));
+    for (file, text) in files("rs")? {
+        let source = source(&file, &text);
+        found.extend(source.texts.iter().flat_map(|text| offences_in(&file, text)));
         found.extend(source.constants);
+    }
+    for extension in WHOLE {
+        for (file, text) in files(extension)? {
+            found.extend(offences_in(&file, &Text { line: 1, text: text.replace('_', " ") }));
+        }
     }
     Ok(found)
 }
@@ -336,8 +437,19 @@ mod tests {
     }
 
     #[test]
-    fn literals_count_and_code_does_not() {
-        let text = "// `told`\nlet told = 'a'; // a\nlet x = \"not told\\\"\"; let y = '\"'; let z = \"wish\";\n";
+    fn possessives_pronouns_and_line_breaks_do_not_hide_a_phrase() {
+        assert_eq!(words("docs/x.md", "It is nobody's.\n"), [(1, "nobody")]);
+        assert_eq!(words("docs/x.md", "puts them right, puts the right one\n"), [(1, "puts … right")]);
+        assert_eq!(words("docs/x.md", "it is put\nright\n\nput\n\nright\n"), [(1, "put right")]);
+        assert_eq!(
+            words("crates/x/src/a.rs", "// it is put\n// right\nlet x = 1; // put\nf(); // right\n"),
+            [(1, "put right")]
+        );
+    }
+
+    #[test]
+    fn literals_count() {
+        let text = "// `told`\nlet a = 'a'; // a\nlet x = \"not told\\\"\"; let y = '\"'; let z = \"wish\";\n";
         assert_eq!(words("crates/x/src/a.rs", text), [(3, "told"), (3, "wish")]);
         assert_eq!(
             words("crates/x/src/a.rs", "fn f<'a>(x: &'a str) { r#\"a \"told\" b\"#; b\"said\"; }"),
@@ -351,20 +463,28 @@ mod tests {
     }
 
     #[test]
-    fn tests_at_the_end_do_not_count() {
+    fn names_count_word_by_word() {
         assert_eq!(
-            words("crates/x/src/a.rs", "const A: &str = \"told\";\n#[cfg(test)]\nmod tests {\n \"said\" }\n"),
-            [(1, "told")]
+            words("crates/x/tests/a.rs", "fn it_tells_all() {}\nstruct NewsTold;\nlet foretold = retelling;\n"),
+            [(1, "tells"), (2, "told")]
         );
-        let declared = "#[cfg(test)]\nmod tests;\nconst A: &str = \"told\";\n";
-        assert_eq!(words("crates/x/src/a.rs", declared), [(3, "told")]);
+        assert_eq!(words("crates/x/src/a.rs", "fn puts_it_right() {}"), [(1, "puts … right")]);
     }
 
     #[test]
-    fn comments_of_the_product_count_and_those_of_the_developer_commands_do_not() {
-        let text = "//! Tells all\n/// It was told.\nconst A: u8 = 1; // said\n";
-        assert_eq!(words("crates/x/src/a.rs", text), [(1, "tells"), (2, "told"), (3, "said")]);
-        assert_eq!(words("xtask/src/a.rs", text), []);
+    fn tests_and_comments_count_everywhere() {
+        let text =
+            "//! Tells all\n\n/// It was told.\nconst A: u8 = 1; // said\n#[cfg(test)]\nmod tests {\n \"wish\" }\n";
+        let expected = [(1, "tells"), (3, "told"), (4, "said"), (7, "wish")];
+        for file in ["crates/x/src/a.rs", "crates/x/tests/a.rs", "crates/testkit/src/a.rs", "xtask/src/a.rs"] {
+            assert_eq!(words(file, text), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn recorded_files_are_not_ours() {
+        assert!(is_ours(Path::new("crates/x/tests/rows/a.rs")) && is_ours(Path::new("deny.toml")));
+        assert!(!is_ours(Path::new("crates/x/tests/golden/a.md")));
     }
 
     #[test]
@@ -374,7 +494,10 @@ mod tests {
             [(1, "PATIENCE")]
         );
         let durations = "const A_TIMEOUT: Duration = x;\nconst WAITS: [std::time::Duration; 2] = x;\nconst MAX_AGE: Duration = x;\n";
-        assert_eq!(words("crates/x/src/a.rs", durations), [(2, "a duration whose name does not say what it limits")]);
+        let unclear = "a duration whose name does not say what it limits";
+        assert_eq!(words("crates/x/src/a.rs", durations), [(2, unclear)]);
+        let others = "static HOUR: Duration = x;\nconst AGE_SECONDS: u64 = 1;\nconst MAX_AGE_SECONDS: u64 = 1;\n";
+        assert_eq!(words("crates/x/src/a.rs", others), [(1, unclear), (2, unclear)]);
     }
 
     #[test]

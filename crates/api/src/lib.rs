@@ -1,4 +1,4 @@
-//! The kinds that Seaworthy reads and writes, and the words on them.
+//! API types: the kinds that Seaworthy reads and writes, and their vocabulary.
 //!
 //! One folder per API group ([`machineconfiguration`], [`operator`], [`compliance`], [`kmm`], [`cluster`]), one file per
 //! kind. [`crds`] turns the kinds into CustomResourceDefinitions, [`vocabulary`] has every label, annotation, condition

@@ -1,4 +1,4 @@
-//! From Rust types to the structural schema of a CustomResourceDefinition.
+//! Schema derivation: from Rust types to the structural schema of a CustomResourceDefinition.
 //!
 //! kube's own conversion marks every `Option` as nullable and leaves out the three root fields. The upstreams'
 //! definitions distinguish an optional field from a nullable one (an API server drops a `null` of the former and keeps one of

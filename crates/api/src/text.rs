@@ -1,4 +1,4 @@
-//! A text that many objects say alike: cheap to clone, and kept once for all that share it.
+//! Text: a string shared by many objects; cheap to clone, stored once.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Keys that this version of the crate does not know, kept as they came.
+//! Unknown keys: keys that this version of the crate does not know, preserved.
 //!
 //! Every struct of the crate ends with `#[serde(flatten)] pub unknown: Unknown`, so an object written by a newer
 //! upstream survives being read and written back. The field adds nothing to the generated schema: what the API server

@@ -1,4 +1,4 @@
-//! Closed sets of words (enum values, condition types, reasons) as Rust enums that know their spelling.
+//! Word enums: closed sets of words (enum values, condition types, reasons) as Rust enums that know their spelling.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub trait Word: Copy + FromStr<Err = UnknownWord> + 'static {
 
 /// A text that is not a word of the set it was read for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a {set}; accepted: {accepted}")]
+#[error("`{found}` is not a {set}; expected one of {accepted}")]
 pub struct UnknownWord {
     /// What was expected.
     pub set: &'static str,

@@ -116,7 +116,7 @@ fn child() {
     assert_eq!(events_to(&mut second, written.last().unwrap()), written);
     assert_eq!(client.ask("GET", "/readyz", JSON, "").unwrap().code, 200);
 
-    // The disk turns read-only as well. The store's file was closed by the failed write, so it is opened anew.
+    // The disk turns read-only as well. The store's file was closed by the failed write, so it is opened again.
     let file = disk.join("data/store.redb");
     mount(&["--bind", file.to_str().unwrap()], &file);
     mount(&["-o", "remount,bind,ro"], &file);

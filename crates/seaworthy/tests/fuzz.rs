@@ -158,7 +158,7 @@ fn damaged(mut text: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
 }
 
 /// A value that may stand where another one belongs.
-fn stranger() -> impl Strategy<Value = Value> {
+fn arbitrary_value() -> impl Strategy<Value = Value> {
     select(vec![
         json!(null),
         json!(true),
@@ -191,16 +191,16 @@ fn stranger() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// Puts a stranger in the place of the value that stands at that number, counted depth first.
-fn replace(value: &mut Value, left: &mut usize, stranger: &Value) -> bool {
+/// Replaces the value with that number, counted depth first.
+fn replace(value: &mut Value, left: &mut usize, replacement: &Value) -> bool {
     if *left == 0 {
-        *value = stranger.clone();
+        *value = replacement.clone();
         return true;
     }
     *left -= 1;
     match value {
-        Value::Array(list) => list.iter_mut().any(|item| replace(item, left, stranger)),
-        Value::Object(map) => map.iter_mut().any(|(_, item)| replace(item, left, stranger)),
+        Value::Array(list) => list.iter_mut().any(|item| replace(item, left, replacement)),
+        Value::Object(map) => map.iter_mut().any(|(_, item)| replace(item, left, replacement)),
         _ => false,
     }
 }
@@ -308,27 +308,27 @@ proptest! {
     }
 
     #[test]
-    fn manifests_with_strangers_in_them_are_answered(
-        changes in prop::collection::vec((any::<Index>(), stranger()), 1..4),
+    fn manifests_with_replaced_values_are_answered(
+        changes in prop::collection::vec((any::<Index>(), arbitrary_value()), 1..4),
     ) {
         let mut list = list();
-        for (at, stranger) in &changes {
+        for (at, replacement) in &changes {
             let mut left = at.index(count(&list));
-            replace(&mut list, &mut left, stranger);
+            replace(&mut list, &mut left, replacement);
         }
         check(list.to_string().as_bytes(), &program(), &MANIFESTS)?;
     }
 
     #[test]
-    fn configs_with_strangers_in_them_are_answered(
+    fn configs_with_replaced_values_are_answered(
         version in select(vec!["2.0.0", "2.1.0", "2.2.0", "3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"]),
-        changes in prop::collection::vec((any::<Index>(), stranger()), 0..4),
+        changes in prop::collection::vec((any::<Index>(), arbitrary_value()), 0..4),
     ) {
         let mut config = config();
         config["ignition"]["version"] = version.into();
-        for (at, stranger) in &changes {
+        for (at, replacement) in &changes {
             let mut left = at.index(count(&config));
-            replace(&mut config, &mut left, stranger);
+            replace(&mut config, &mut left, replacement);
         }
         check(config.to_string().as_bytes(), &program(), &CONFIGS)?;
     }

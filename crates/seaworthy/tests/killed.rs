@@ -84,8 +84,8 @@ fn mark_of(object: &Value) -> String {
     mark.to_owned()
 }
 
-/// What writers and watchers tell.
-enum News {
+/// What a client reports.
+enum ClientEvent {
     /// A write is about to be sent.
     Begun { writer: usize, mark: Mark },
     /// It was answered: the object, or none for a deletion.
@@ -95,7 +95,13 @@ enum News {
 }
 
 /// Writes until the server is gone.
-fn write_until_killed(mut client: Client, run: usize, writer: usize, mut state: Option<Value>, news: &Sender<News>) {
+fn write_until_killed(
+    mut client: Client,
+    run: usize,
+    writer: usize,
+    mut state: Option<Value>,
+    events: &Sender<ClientEvent>,
+) {
     for number in 0.. {
         let write = next_write(writer, number, format!("{run}-{writer}-{number}"), state.as_ref());
         let path = match write.method {
@@ -105,19 +111,19 @@ fn write_until_killed(mut client: Client, run: usize, writer: usize, mut state: 
             }
             _ => format!("{CONFIG_MAPS}/{}", name(writer)),
         };
-        news.send(News::Begun { writer, mark: write.mark.clone() }).unwrap();
+        events.send(ClientEvent::Begun { writer, mark: write.mark.clone() }).unwrap();
         let Ok(reply) = client.ask(write.method, &path, write.kind, &write.body) else { return };
         assert!(matches!(reply.code, 200 | 201), "{} {path}: {}", write.method, reply.body);
         state = write.mark.is_some().then_some(reply.body);
-        news.send(News::Acknowledged { writer, object: state.clone() }).unwrap();
+        events.send(ClientEvent::Acknowledged { writer, object: state.clone() }).unwrap();
     }
 }
 
-fn watch_until_killed(client: Client, from: u64, news: &Sender<News>) {
+fn watch_until_killed(client: Client, from: u64, events: &Sender<ClientEvent>) {
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
     let Ok(mut watching) = client.watch(&path) else { return };
     while let Ok(Some(event)) = watching.next() {
-        news.send(News::Seen(event)).unwrap();
+        events.send(ClientEvent::Seen(event)).unwrap();
     }
 }
 
@@ -126,7 +132,7 @@ fn watch_until_killed(client: Client, from: u64, news: &Sender<News>) {
 struct Known {
     /// Of each revision, the kind of event and the mark.
     revisions: BTreeMap<u64, (String, String)>,
-    /// The newest revision that anybody saw.
+    /// The newest revision that any client saw.
     newest: u64,
     /// Of each writer, the object as it was last acknowledged or found.
     objects: [Option<Value>; WRITERS],
@@ -156,9 +162,9 @@ impl Known {
     /// Two things never have the same revision.
     #[track_caller]
     fn note(&mut self, revision: u64, event: &str, mark: &str) {
-        let told = (event.to_owned(), mark.to_owned());
-        let known = self.revisions.entry(revision).or_insert_with(|| told.clone());
-        assert_eq!(*known, told, "revision {revision} was given out twice");
+        let found = (event.to_owned(), mark.to_owned());
+        let known = self.revisions.entry(revision).or_insert_with(|| found.clone());
+        assert_eq!(*known, found, "revision {revision} was given out twice");
         self.newest = self.newest.max(revision);
     }
 
@@ -172,10 +178,10 @@ impl Known {
         })
     }
 
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Begun { writer, mark } => self.under_way[writer] = Some(mark),
-            News::Acknowledged { writer, object } => {
+    fn record(&mut self, event: ClientEvent) {
+        match event {
+            ClientEvent::Begun { writer, mark } => self.under_way[writer] = Some(mark),
+            ClientEvent::Acknowledged { writer, object } => {
                 self.tally.acknowledged += 1;
                 self.under_way[writer] = None;
                 let before = std::mem::replace(&mut self.objects[writer], object);
@@ -187,7 +193,7 @@ impl Known {
                 }
                 self.note(at, if before.is_some() { "MODIFIED" } else { "ADDED" }, &mark);
             }
-            News::Seen(event) => {
+            ClientEvent::Seen(event) => {
                 self.tally.seen += 1;
                 self.note_event(&event);
             }
@@ -235,26 +241,26 @@ impl Known {
         let reply = client.ask("PATCH", &sentinel, APPLY, &config.to_string()).unwrap();
         assert!(matches!(reply.code, 200 | 201), "{}", reply.body);
         let end = revision(&reply.body);
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         let mut last = from;
         loop {
             let event = watching.next().unwrap().expect("the watch ends before its time");
             if event["type"] == "ERROR" {
                 assert_eq!(event["object"]["code"], 410, "{event}");
-                assert!(told.is_empty(), "events, and then {event}");
+                assert!(seen.is_empty(), "events, and then {event}");
                 self.tally.expired += 1;
                 return;
             }
             let at = revision(&event["object"]);
             assert!(at > last, "{at} came after {last}");
             last = at;
-            told.extend(self.note_event(&event));
+            seen.extend(self.note_event(&event));
             if at == end {
                 break;
             }
         }
         let known: Vec<u64> = self.revisions.range(from + 1..end).map(|(at, _)| *at).collect();
-        assert_eq!(told, known, "from {from} to {end}");
+        assert_eq!(seen, known, "from {from} to {end}");
         self.newest = self.newest.max(end);
         self.tally.resumed += 1;
     }
@@ -297,33 +303,33 @@ fn one_run(folder: &Path, run: usize, random: &mut Random, known: &mut Known) {
     known.check(&mut client);
     known.check_history(&server.reach(), &mut client, from, run);
     known.began = known.newest;
-    let (news, heard) = mpsc::channel();
+    let (events, received) = mpsc::channel();
     thread::scope(|scope| {
         let reach = server.reach();
-        let (watcher_reach, watcher_news, began) = (reach.clone(), news.clone(), known.began);
+        let (watcher_reach, watcher_events, began) = (reach.clone(), events.clone(), known.began);
         scope.spawn(move || {
             let Ok(client) = watcher_reach.client() else { return };
-            watch_until_killed(client, began, &watcher_news);
+            watch_until_killed(client, began, &watcher_events);
         });
         for writer in 0..WRITERS {
-            let (reach, news, state) = (reach.clone(), news.clone(), known.objects[writer].clone());
+            let (reach, events, state) = (reach.clone(), events.clone(), known.objects[writer].clone());
             scope.spawn(move || {
                 let Ok(client) = reach.client() else { return };
-                write_until_killed(client, run, writer, state, &news);
+                write_until_killed(client, run, writer, state, &events);
             });
         }
-        drop(news);
+        drop(events);
         let mut left = random.below(24);
         let mut is_killed = false;
-        // To the end: what was answered before the kill is heard after it.
+        // To the end: what was answered before the kill is received after it.
         loop {
             if left == 0 && !is_killed {
                 kill_soon(&mut server.process, random, 9);
                 is_killed = true;
             }
-            let Ok(news) = heard.recv() else { break };
-            left = left.saturating_sub(u64::from(matches!(news, News::Acknowledged { .. })));
-            known.hear(news);
+            let Ok(event) = received.recv() else { break };
+            left = left.saturating_sub(u64::from(matches!(event, ClientEvent::Acknowledged { .. })));
+            known.record(event);
         }
         assert!(is_killed, "run {run}: the server ended by itself");
     });
@@ -360,7 +366,7 @@ fn killed_server_keeps_its_word() {
     let resumed = sum(|tally| tally.resumed);
     println!(
         "{killed} kills in {} folders, {} of them during the start; {acknowledged} writes acknowledged, {seen} events \
-         seen; of the writes under way {} were kept and {} not; watches: {resumed} resumed, {} told to start over",
+         seen; of the writes under way {} were kept and {} not; watches: {resumed} resumed, {} expired",
         tallies.len(),
         sum(|tally| tally.early),
         sum(|tally| tally.kept),

@@ -62,11 +62,11 @@ fn every_case_gives_the_recorded_answer() {
         }
         assert_eq!(ours_status["degradedMachineCount"], theirs["degradedMachineCount"], "{id}");
         assert_eq!(ours_status["configuration"]["name"], theirs["configuration"]["name"], "{id}");
-        let said = |status: &Value| -> Vec<[Value; 3]> {
+        let conditions_of = |status: &Value| -> Vec<[Value; 3]> {
             let conditions = status["conditions"].as_array().unwrap();
             conditions.iter().map(|one| ["type", "status", "message"].map(|key| one[key].clone())).collect()
         };
-        assert_eq!(said(ours_status), said(theirs), "{id}");
+        assert_eq!(conditions_of(ours_status), conditions_of(theirs), "{id}");
         let updated = theirs["updatedMachineCount"].as_u64().unwrap() as usize;
         let (chosen, waiting) = (ours["chosen"].as_array().unwrap(), ours["waiting"].as_array().unwrap());
         assert_eq!(chosen.len() + waiting.len() + updated, case["nodes"].as_array().unwrap().len(), "{id}");
@@ -141,7 +141,7 @@ fn every_node_of_a_pool_without_configuration_has_that_reason() {
 fn a_negative_budget_and_an_unreadable_one_are_answers() {
     let program = Program::new();
     for (value, parts) in [
-        (json!("10"), ["maxUnavailable is \"10\"", "accepted are a whole number"]),
+        (json!("10"), ["maxUnavailable is \"10\"", "expected a whole number"]),
         (json!(-1), ["budget -1", "budget -1 allows no node to move"]),
     ] {
         let spec = json!({

@@ -4,12 +4,16 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 
 use crate::program::Program;
+
+/// Certificates are checked for changes every two seconds; this is for a busy machine.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server, until the end of the test.
 struct Running(Child);
@@ -72,8 +76,8 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     let address = lines.next().expect("it says where it listens").unwrap();
     let address = address.strip_prefix("https://").unwrap().to_owned();
 
-    let mut said = BufReader::new(running.0.stderr.take().unwrap()).lines();
-    let mut events = said.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    let mut stderr = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut events = stderr.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
     let probes = events.find(|event| event["message"] == "serving probes").unwrap();
     let probe = |path: &str| {
         let mut stream = TcpStream::connect(probes["address"].as_str().unwrap()).unwrap();
@@ -127,9 +131,9 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     // The certificate is exchanged on the disk, half of it at first, and the old one does not count any more.
     home.file("tls.key", "nonsense");
     let renewed = trusting(&certify());
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let until = Instant::now() + WAIT_TIMEOUT;
     while ask_by(&renewed, "").is_err() {
-        assert!(std::time::Instant::now() < until, "the new certificate is not shown");
+        assert!(Instant::now() < until, "the new certificate is not shown");
     }
     assert!(ask_by(&config, "").is_err(), "the old certificate is still shown");
 
@@ -140,12 +144,12 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
         answer.split(' ').nth(1).unwrap().to_owned()
     };
     while status("next-one") != "200" {
-        assert!(std::time::Instant::now() < until, "the new token does not count");
+        assert!(Instant::now() < until, "the new token does not count");
     }
     assert_eq!(status("a-token"), "401");
 
     running.0.kill().unwrap();
-    let lines: Vec<String> = said.map_while(Result::ok).collect();
+    let lines: Vec<String> = stderr.map_while(Result::ok).collect();
     let log = lines.join("\n");
     let events: Vec<serde_json::Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let served = events.iter().find(|event| event["status"] == 200).unwrap();

@@ -28,14 +28,14 @@ fn stopped() -> (tempfile::TempDir, PathBuf) {
     (folder, data)
 }
 
-/// Asks a server to stop, and gives what it said last.
+/// Asks a server to stop, and returns what it printed last.
 fn stop(mut server: Served) -> String {
     server.terminate();
     let status = server.process.wait().unwrap();
-    let mut said = String::new();
-    server.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(status.code(), Some(0), "{said}");
-    said
+    let mut stderr = String::new();
+    server.process.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    stderr
 }
 
 /// Tries to start a server that must refuse.
@@ -48,7 +48,7 @@ fn refuse(folder: &Path, args: &[&str]) -> String {
     stderr
 }
 
-/// Every file below a folder with its content. The lock tells who came last.
+/// Every file below a folder with its content. The lock names the last holder.
 fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -100,9 +100,12 @@ fn second_start_is_refused_and_the_first_goes_on() {
     let server = Served::start(folder.path());
     let mut client = server.client();
     let before = content(&folder.path().join("data/pki"));
-    let said = refuse(folder.path(), &[]);
+    let stderr = refuse(folder.path(), &[]);
     let holder = format!("in use by process {}", server.process.id());
-    says(&said, &["data folder ", folder.path().to_str().unwrap(), &holder, "stop that process first or name another"]);
+    says(
+        &stderr,
+        &["data folder ", folder.path().to_str().unwrap(), &holder, "stop that process first or name another"],
+    );
     assert!(content(&folder.path().join("data/pki")) == before);
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
     client.ask("POST", CONFIG_MAPS, JSON, &object).unwrap().is(201);
@@ -112,8 +115,8 @@ fn second_start_is_refused_and_the_first_goes_on() {
 fn taken_port_is_refused_with_the_way_out() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Served::start(first.path());
-    let said = refuse(second.path(), &["--listen", &server.address.to_string()]);
-    says(&said, &[&format!("cannot listen on {}: ", server.address), "in use", "--listen", "port 0"]);
+    let stderr = refuse(second.path(), &["--listen", &server.address.to_string()]);
+    says(&stderr, &[&format!("cannot listen on {}: ", server.address), "in use", "--listen", "port 0"]);
     // What was begun is of use for the next start.
     stop(Served::start(second.path()));
 }
@@ -126,12 +129,12 @@ fn damaged_store_is_refused_and_stays_as_it_is() {
     for bad in [b"no store at all".to_vec(), good[..good.len() / 2].to_vec(), Vec::new(), vec![0; good.len()]] {
         fs::write(&file, &bad).unwrap();
         let before = content(&data);
-        let said = refuse(folder.path(), &[]);
+        let stderr = refuse(folder.path(), &[]);
         says(
-            &said,
+            &stderr,
             &[file.to_str().unwrap(), "damaged or not a store: ", "nothing was changed", "backup", "move it away"],
         );
-        assert!(content(&data) == before, "{said}");
+        assert!(content(&data) == before, "{stderr}");
     }
     fs::write(&file, &good).unwrap();
     stop(Served::start(folder.path()));
@@ -147,8 +150,8 @@ fn store_of_a_newer_version_is_refused_and_stays_as_it_is() {
     transaction.commit().unwrap();
     drop(database);
     let before = content(&data);
-    let said = refuse(folder.path(), &[]);
-    says(&said, &[file.to_str().unwrap(), "format 9", "up to 1", "nothing was changed", "newer version"]);
+    let stderr = refuse(folder.path(), &[]);
+    says(&stderr, &[file.to_str().unwrap(), "format 9", "up to 1", "nothing was changed", "newer version"]);
     assert!(content(&data) == before);
 }
 
@@ -158,17 +161,17 @@ fn what_is_no_folder_of_ours_is_refused_and_stays_as_it_is() {
     let file = folder.path().join("file");
     fs::write(&file, "letter").unwrap();
     for place in [file.clone(), file.join("below")] {
-        let said = refuse(folder.path(), &["--data", place.to_str().unwrap()]);
-        says(&said, &[place.to_str().unwrap(), "not a folder", "choose another path"]);
+        let stderr = refuse(folder.path(), &["--data", place.to_str().unwrap()]);
+        says(&stderr, &[place.to_str().unwrap(), "not a folder", "choose another path"]);
     }
     assert_eq!(fs::read(&file).unwrap(), b"letter");
-    // Somebody's home.
+    // A user's home.
     let home = folder.path().join("home");
     fs::create_dir(&home).unwrap();
     fs::write(home.join("letter"), "dear").unwrap();
     set_mode(&home, 0o755);
-    let said = refuse(folder.path(), &["--data", home.to_str().unwrap()]);
-    says(&said, &[home.to_str().unwrap(), "mode 755", "contains other files", "chmod 700"]);
+    let stderr = refuse(folder.path(), &["--data", home.to_str().unwrap()]);
+    says(&stderr, &[home.to_str().unwrap(), "mode 755", "contains other files", "chmod 700"]);
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "something was written there");
     assert_eq!(mode(&home), 0o755);
 }
@@ -193,10 +196,10 @@ fn file_of_tokens_that_cannot_be_used_is_named_and_never_shown() {
         (b",user,1\n", ["line 1", "must not be empty"]),
         (b"hidden,user,1,\"open\n", ["line 1", "quote is not closed"]),
     ] {
-        let said = refuse(&program.file("tokens.csv", text));
-        says(&said, &parts);
-        says(&said, &[form]);
-        assert!(!said.contains("hidden"), "{said}");
+        let stderr = refuse(&program.file("tokens.csv", text));
+        says(&stderr, &parts);
+        says(&stderr, &[form]);
+        assert!(!stderr.contains("hidden"), "{stderr}");
     }
     says(&refuse(&program.file("tokens.csv", b"\xff\xfe,user,1\n")), &["UTF-8", "text file"]);
     assert!(!data.exists(), "a folder was made for nothing");
@@ -212,9 +215,9 @@ fn keys_that_cannot_be_used_are_refused_and_stay_as_they_are() {
         for bad in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n"] {
             fs::write(&path, bad).unwrap();
             let before = content(&data);
-            let said = refuse(folder.path(), &[]);
-            says(&said, &[path.to_str().unwrap(), "nothing was changed", "backup", "move"]);
-            assert!(content(&data) == before, "{said}");
+            let stderr = refuse(folder.path(), &[]);
+            says(&stderr, &[path.to_str().unwrap(), "nothing was changed", "backup", "move"]);
+            assert!(content(&data) == before, "{stderr}");
         }
         restore(&path);
     }
@@ -231,8 +234,8 @@ fn keys_that_cannot_be_used_are_refused_and_stay_as_they_are() {
 fn kubeconfig_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("no/such/kubeconfig");
-    let said = refuse(folder.path(), &["--kubeconfig-out", file.to_str().unwrap()]);
-    says(&said, &["kubeconfig", file.to_str().unwrap(), "No such file", "--kubeconfig-out"]);
+    let stderr = refuse(folder.path(), &["--kubeconfig-out", file.to_str().unwrap()]);
+    says(&stderr, &["kubeconfig", file.to_str().unwrap(), "No such file", "--kubeconfig-out"]);
 }
 
 #[test]

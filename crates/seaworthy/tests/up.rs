@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use crate::program::Program;
 use crate::transcripts::page::{Answer, Page};
 
+/// The program prints its addresses within seconds; a busy machine may take longer.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Shutdown takes about a second; more than this is a failure.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -21,8 +23,8 @@ fn has_kubectl() -> bool {
 struct Up<'p> {
     program: &'p Program,
     process: Child,
-    /// What it has said, by what stands before the colon.
-    said: Vec<(String, String)>,
+    /// What it has printed, by the text before the colon.
+    printed: Vec<(String, String)>,
 }
 
 impl<'p> Up<'p> {
@@ -33,23 +35,23 @@ impl<'p> Up<'p> {
     fn run(program: &'p Program, mut command: Command, args: &[&str]) -> Up<'p> {
         let mut process = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let (sender, said) = std::sync::mpsc::channel();
+        let (sender, received) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let first: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
             let _ = sender.send(first);
-            // What it says later must go somewhere.
+            // What it prints later must be read as well.
             lines.for_each(drop);
         });
-        let mut up = Up { program, process, said: Vec::new() };
-        let said = said.recv_timeout(Duration::from_secs(60)).expect("up has not said where it is");
+        let mut up = Up { program, process, printed: Vec::new() };
+        let lines = received.recv_timeout(START_TIMEOUT).expect("up has not printed its addresses");
         let pair =
             |line: &String| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
-        up.said = said.iter().map(pair).collect();
+        up.printed = lines.iter().map(pair).collect();
         up
     }
 
-    fn said(&self, key: &str) -> &str {
-        &self.said.iter().find(|(known, _)| known == key).unwrap_or_else(|| panic!("{key}: {:?}", self.said)).1
+    fn printed(&self, key: &str) -> &str {
+        &self.printed.iter().find(|(known, _)| known == key).unwrap_or_else(|| panic!("{key}: {:?}", self.printed)).1
     }
 
     /// A line for the shell, with the program and kubectl at hand.
@@ -63,7 +65,7 @@ impl<'p> Up<'p> {
         self.program.settle(&mut command);
         command.args(["--kill-after=1", "180", "bash", "-c", line]);
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).env("LC_ALL", "C.UTF-8");
-        command.env("KUBECONFIG", self.said("kubeconfig"));
+        command.env("KUBECONFIG", self.printed("kubeconfig"));
         command
     }
 
@@ -75,8 +77,8 @@ impl<'p> Up<'p> {
 
     fn refuses(&self, line: &str, why: &str) {
         let output = self.shell(line).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(why), "{line}: {output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(why), "{line}: {output:?}");
     }
 
     /// Every node with its state, and whether it runs what it should.
@@ -134,10 +136,10 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     let program = Program::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/50-worker-motd.yaml");
     let up = Up::start(&program, &["--nodes", "4", "--data", "data"]);
-    assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
-    assert_eq!(up.said("kubeconfig"), program.path("data/admin.kubeconfig").display().to_string());
+    assert_eq!(up.printed("simulated machines"), "1 master, 3 workers");
+    assert_eq!(up.printed("kubeconfig"), program.path("data/admin.kubeconfig").display().to_string());
     up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
-    // Only the endpoint tells a machine which configuration it booted with first.
+    // Only from the endpoint does a machine learn which configuration it booted with first.
     let pivot = r"jsonpath='{.metadata.annotations.machineconfiguration\.openshift\.io/firstPivotConfig}'";
     assert!(up.must(&format!("kubectl get node w1 -o {pivot}")).starts_with("rendered-worker-"));
     up.must(&format!("kubectl apply -f {}", example.display()));
@@ -156,16 +158,16 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     up.refuses(&format!("{as_node} get secrets -A"), "Forbidden");
     up.refuses(&format!("{as_node} delete node w1"), "Forbidden");
 
-    // Others come too late, and are told by whom.
+    // Others come too late, and the error names the first.
     let number = up.process.id();
     program.run(["up", "--data", "data"]).expect(2).says(&[&format!("is in use by process {number}"), "name another"]);
-    let address = up.said("API server").trim_start_matches("https://").to_owned();
+    let address = up.printed("API server").trim_start_matches("https://").to_owned();
     let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
     late.says(&[&address, &format!("in use by process {number} (seaworthy)"), "--listen"]);
     assert!(!program.path("other").exists(), "a folder is made for something that cannot run");
 
     // New machines find their configuration, with the token that the folder has.
-    let endpoint = up.said("Ignition endpoint").trim_start_matches("https://").to_owned();
+    let endpoint = up.printed("Ignition endpoint").trim_start_matches("https://").to_owned();
     let free = ["--listen", "127.0.0.1:0"];
     let late = program.run(["up", "--data", "other", "--ignition-listen", &endpoint].into_iter().chain(free)).expect(2);
     late.says(&[&endpoint, &format!("in use by process {number} (seaworthy)"), "--ignition-listen"]);
@@ -177,7 +179,7 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     up.stop();
 
     let up = Up::start(&program, &["--data", "data"]);
-    assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
+    assert_eq!(up.printed("simulated machines"), "1 master, 3 workers");
     up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
     assert_eq!(up.nodes(), SETTLED);
     assert_eq!(up.must(config), before);
@@ -197,7 +199,7 @@ fn cluster_without_machines_is_a_cluster() {
     }
     let program = Program::new();
     let up = Up::start(&program, &["--nodes", "0"]);
-    assert_eq!(up.said("simulated machines"), "none");
+    assert_eq!(up.printed("simulated machines"), "none");
     assert_eq!(up.must("kubectl get nodes -o name"), "");
     up.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
     // A list is checked by kubectl itself, with the schemas that it reads as protobuf.
@@ -231,9 +233,9 @@ fn machines_elsewhere_find_what_listens_on_every_address() {
     let program = Program::new();
     let command = program.command(["up", "--listen", "0.0.0.0:0", "--ignition-listen", "0.0.0.0:0"]);
     let up = Up::run(&program, command, &["--nodes", "0", "--data", "data"]);
-    let (api, ignition) = (up.said("API server").to_owned(), up.said("Ignition endpoint").to_owned());
+    let (api, ignition) = (up.printed("API server").to_owned(), up.printed("Ignition endpoint").to_owned());
     assert!(!api.contains("0.0.0.0") && !ignition.contains("0.0.0.0"), "{api}, {ignition}");
-    // Both certificates are for the addresses that were told.
+    // Both certificates are for the addresses that were printed.
     up.must(&format!(
         "kubectl --server {api} wait mcp/worker --for=jsonpath='{{.spec.configuration.name}}' --timeout=60s"
     ));
@@ -296,10 +298,10 @@ fn controllers_beside_it_stand_by() {
     let lease = "kubectl -n seaworthy-system get lease -o jsonpath='{.items[*].spec.holderIdentity}'";
     up.must(&format!("until test -n \"$({lease})\"; do sleep 0.1; done"));
     let holder = up.must(lease);
-    let said = up.must(
+    let log = up.must(
         "seaworthy controllers 2> log & until grep 'waiting for the lease' log; do sleep 0.1; done; kill $!; wait $!",
     );
-    assert!(said.contains("waiting for the lease; standby while another process holds it"), "{said}");
+    assert!(log.contains("waiting for the lease; standby while another process holds it"), "{log}");
     assert_eq!(up.must(lease), holder);
     up.stop();
 }
@@ -347,13 +349,13 @@ fn remote_content_comes_from_a_host_that_is_allowed_and_from_no_other_beside_thi
 #[test]
 fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     let program = Program::new();
-    // Whoever runs this suite may be to outlive its terminal.
+    // The suite itself may run under nohup.
     let mut command = Command::new("env");
     program.settle(&mut command);
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_seaworthy")]);
     command.args(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
     let mut up = Up::run(&program, command, &["--nodes", "2", "--data", "data"]);
-    assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
+    assert_eq!(up.printed("simulated machines"), "1 master, 1 worker");
     up.signal("-HUP");
     assert_eq!(up.ended(), Some(0));
     drop(up);
@@ -364,21 +366,21 @@ fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     command.args(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
     command.stderr(Stdio::piped());
     let mut up = Up::run(&program, command, &["--nodes", "1", "--data", "data"]);
-    // What the folder has comes back, whatever number is asked for, and that is told.
-    assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
+    // What the folder has comes back, whatever number is requested, and that is reported.
+    assert_eq!(up.printed("simulated machines"), "1 master, 1 worker");
     up.signal("-HUP");
     up.signal("-INT");
     assert_eq!(up.ended(), Some(0));
-    let mut said = String::new();
-    up.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("--nodes 1: the data folder has 2 machines; all are started"), "{said}");
+    let mut stderr = String::new();
+    up.process.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(stderr.contains("--nodes 1: the data folder has 2 machines; all are started"), "{stderr}");
 }
 
 #[test]
 fn demo_succeeds_and_leaves_nothing_behind() {
     let program = Program::new();
     std::fs::create_dir(program.path("tmp")).unwrap();
-    // A shell becomes the program, so its number is known before: a folder of that name is somebody else's.
+    // A shell becomes the program, so its number is known before: a folder of that name belongs to another user.
     let line = r#"mkdir tmp/seaworthy-demo-$$-0 && echo kept > tmp/seaworthy-demo-$$-0/file && exec "$0" up --demo"#;
     let mut command = Command::new("sh");
     program.settle(&mut command);

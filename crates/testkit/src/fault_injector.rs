@@ -17,6 +17,9 @@ use tower_service::Service;
 
 use crate::embedded::with_time_stopped;
 
+/// After this, a proxy between client and server ends a request whose answer is lost.
+const LOST_ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// A pseudo-random sequence that its seed determines.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(u64);
@@ -211,9 +214,8 @@ impl Service<Request<Body>> for FaultyService {
                     delayed.await.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"))
                 }
                 RequestFault::Hang if is_write => std::future::pending().await,
-                // A proxy between client and server gives up.
                 RequestFault::Hang => {
-                    tokio::time::sleep(Duration::from_secs(120)).await;
+                    tokio::time::sleep(LOST_ANSWER_TIMEOUT).await;
                     refusal(StatusCode::GATEWAY_TIMEOUT, "Timeout")
                 }
                 RequestFault::Watch { chunks, delay } => faulty_watch(response.await, chunks, delay, injector),

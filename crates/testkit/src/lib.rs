@@ -3,7 +3,7 @@
 //! - [`Cluster::start`] is for suites that must hold on both. They use its clients and nothing else, wait for what
 //!   they expect instead of assuming it, and know neither the time nor the names of objects that the server creates.
 //!   `SEAWORTHY_CLUSTER=kubernetes` runs them on the real kube-apiserver; `cargo xtask test` does so with those that
-//!   are listed in `xtask/src/kube/lane.rs`.
+//!   are listed in `xtask/src/kube/conformance.rs`.
 //! - [`Embedded::start`] is for tests that move the clock or access the server itself.
 //! - [`Kubernetes::start`] is for tests that only make sense on the real one.
 //!

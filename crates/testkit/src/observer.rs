@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
@@ -16,6 +17,9 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
 use serde_json::Value;
 use tokio::task::JoinHandle;
+
+/// How often a watch that cannot be opened is tried again.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What an observer has recorded about one pool's nodes.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +113,7 @@ async fn watch(client: Client, pool: String, observations: Arc<Mutex<Observation
     // present objects, which changes nothing that is recorded.
     loop {
         let (Ok(of_nodes), Ok(of_pools)) = (nodes.watch(&params, "0").await, pools.watch(&named, "0").await) else {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         };
         let (mut of_nodes, mut of_pools) = (of_nodes.boxed(), of_pools.boxed());

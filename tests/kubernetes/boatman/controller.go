@@ -35,7 +35,7 @@ type candidate struct {
 }
 
 // candidate makes one that takes part in the election once it is started.
-func (s story) candidate(ctx context.Context, name string) candidate {
+func (s scenario) candidate(ctx context.Context, name string) candidate {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	lock := &resourcelock.LeaseLock{
@@ -54,7 +54,7 @@ func (s story) candidate(ctx context.Context, name string) candidate {
 			OnStoppedLeading: func() {},
 		},
 	})
-	must("stand for election", err)
+	must("join the election", err)
 	return candidate{
 		start: func() {
 			go func() {
@@ -69,25 +69,25 @@ func (s story) candidate(ctx context.Context, name string) candidate {
 
 // worker reads from caches and writes to the server.
 type worker struct {
-	story
+	scenario
 	boats  cache.GenericLister
 	maps   listers.ConfigMapLister
 	events record.EventRecorder
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-func (s story) work(ctx context.Context) {
+func (s scenario) work(ctx context.Context) {
 	boats := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.dynamic, 0, namespace, nil)
 	maps := informers.NewSharedInformerFactoryWithOptions(s.typed, 0, informers.WithNamespace(namespace))
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: s.typed.CoreV1().Events(namespace)})
 	w := worker{
-		story:  s,
-		boats:  boats.ForResource(boatsResource).Lister(),
-		maps:   maps.Core().V1().ConfigMaps().Lister(),
-		events: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: manager}),
-		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, time.Second)),
+		scenario: s,
+		boats:    boats.ForResource(boatsResource).Lister(),
+		maps:     maps.Core().V1().ConfigMaps().Lister(),
+		events:   broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: manager}),
+		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, time.Second)),
 	}
 	notice := func(informer cache.SharedIndexInformer, name func(object any) (cache.ObjectName, bool)) {
 		add := func(object any) {
@@ -134,7 +134,7 @@ func (w worker) reconcile(ctx context.Context, name cache.ObjectName) error {
 	case leaves && !has:
 		return nil
 	case leaves:
-		// By hand, and not left to the garbage collector: that takes half a minute to hear of a new kind.
+		// By hand, and not left to the garbage collector: that takes half a minute to discover a new kind.
 		err = w.typed.CoreV1().ConfigMaps(namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
 		if err != nil && !errors.IsNotFound(err) {
 			return err

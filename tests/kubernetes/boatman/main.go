@@ -1,4 +1,4 @@
-// Boatman is a controller written with client-go, and the story of what happens to it. It runs unchanged on our API
+// Boatman is a controller written with client-go, and the scenario that it runs through. It runs unchanged on our API
 // server and on the real one, and must print the same on both: `cargo xtask test --only kubernetes`.
 //
 // What it uses is what controllers use: shared informers, typed and dynamic, a work queue, leader election with a
@@ -28,31 +28,31 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// patience is never used up unless something is wrong.
-const patience = 60 * time.Second
+// waitTimeout is never reached unless something is wrong.
+const waitTimeout = 60 * time.Second
 
-type story struct {
+type scenario struct {
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "leads to the server")
+	kubeconfig := flag.String("kubeconfig", "", "path to the kubeconfig file")
 	language := flag.String("language", "json", "json; or protobuf, which the controllers of Kubernetes speak where there is a choice")
 	flag.Parse()
-	// What is expected to fail on the way, such as an update that came too late, is not part of the story.
+	// What is expected to fail on the way, such as an update that came too late, is not part of the scenario.
 	klog.SetOutput(os.Stderr)
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	must("read the kubeconfig", err)
-	// What the story itself writes is owned under this name.
-	config.UserAgent = "storyteller/1.0"
+	// What the scenario itself writes is owned under this name, which is not the controller's.
+	config.UserAgent = "scenario/1.0"
 	// The limits of client-go would make most of this waiting.
 	config.QPS, config.Burst = 500, 500
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	s := story{typed: kubernetes.NewForConfigOrDie(typedConfig(config, *language)), dynamic: dynamic.NewForConfigOrDie(config)}
+	s := scenario{typed: kubernetes.NewForConfigOrDie(typedConfig(config, *language)), dynamic: dynamic.NewForConfigOrDie(config)}
 	s.prepare(ctx)
-	s.tell(ctx)
+	s.run(ctx)
 	s.cleanUp(ctx)
 }
 
@@ -65,7 +65,7 @@ func typedConfig(config *rest.Config, language string) *rest.Config {
 	return typed
 }
 
-func (s story) prepare(ctx context.Context) {
+func (s scenario) prepare(ctx context.Context) {
 	definitions := s.dynamic.Resource(definitionsResource)
 	_, err := definitions.Apply(ctx, definition.GetName(), definition, metav1.ApplyOptions{FieldManager: manager})
 	must("apply the definition", err)
@@ -80,8 +80,8 @@ func (s story) prepare(ctx context.Context) {
 	must("create the namespace", err)
 }
 
-// tell is everything that happens, in order. Each line is printed when it is true.
-func (s story) tell(ctx context.Context) {
+// run is everything that happens, in order. Each line is printed when it is true.
+func (s scenario) run(ctx context.Context) {
 	boats := s.dynamic.Resource(boatsResource).Namespace(namespace)
 	maps := s.typed.CoreV1().ConfigMaps(namespace)
 
@@ -125,7 +125,7 @@ func (s story) tell(ctx context.Context) {
 	first.stop()
 	s.eventually(ctx, "the second leads", second.leads)
 	fmt.Println("leader:", s.holder(ctx))
-	s.tie(ctx, "rope")
+	s.createOwned(ctx, "rope")
 	must("delete the boat", boats.Delete(ctx, "b", metav1.DeleteOptions{}))
 	s.eventually(ctx, "the boat is gone", func() bool {
 		_, err := boats.Get(ctx, "b", metav1.GetOptions{})
@@ -142,7 +142,7 @@ func (s story) tell(ctx context.Context) {
 	second.stop()
 }
 
-func (s story) cleanUp(ctx context.Context) {
+func (s scenario) cleanUp(ctx context.Context) {
 	namespaces, definitions := s.typed.CoreV1().Namespaces(), s.dynamic.Resource(definitionsResource)
 	must("delete the namespace", namespaces.Delete(ctx, namespace, metav1.DeleteOptions{}))
 	must("delete the definition", definitions.Delete(ctx, definition.GetName(), metav1.DeleteOptions{}))
@@ -154,8 +154,8 @@ func (s story) cleanUp(ctx context.Context) {
 	fmt.Println("end: namespace and definition are gone")
 }
 
-// tie makes an object that the map owns: when the controller deletes the map, the garbage collector has it.
-func (s story) tie(ctx context.Context, name string) {
+// createOwned makes an object that the map owns: when the controller deletes the map, the garbage collector has it.
+func (s scenario) createOwned(ctx context.Context, name string) {
 	maps := s.typed.CoreV1().ConfigMaps(namespace)
 	owner, err := maps.Get(ctx, "b", metav1.GetOptions{})
 	must("get the map", err)
@@ -168,7 +168,7 @@ func (s story) tie(ctx context.Context, name string) {
 }
 
 // show prints the boat and what it owns, without what is different in each run.
-func (s story) show(ctx context.Context, when string) {
+func (s scenario) show(ctx context.Context, when string) {
 	found, err := s.dynamic.Resource(boatsResource).Namespace(namespace).Get(ctx, "b", metav1.GetOptions{})
 	must("get the boat", err)
 	fmt.Printf("%s: boat %v %v generation %d finalizers %v\n", when, found.Object["spec"], found.Object["status"],
@@ -183,7 +183,7 @@ func (s story) show(ctx context.Context, when string) {
 	fmt.Printf("%s: map is managed by %s\n", when, managers(owned.ManagedFields, found.GetUID()))
 }
 
-func (s story) events(ctx context.Context) {
+func (s scenario) events(ctx context.Context) {
 	var seen []string
 	s.eventually(ctx, "both events are there", func() bool {
 		list, err := s.typed.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Boat"})
@@ -199,20 +199,20 @@ func (s story) events(ctx context.Context) {
 	fmt.Println("events:", strings.Join(seen, "; "))
 }
 
-func (s story) holder(ctx context.Context) string {
+func (s scenario) holder(ctx context.Context) string {
 	lease, err := s.typed.CoordinationV1().Leases(namespace).Get(ctx, manager, metav1.GetOptions{})
 	must("get the lease", err)
 	return fmt.Sprintf("%s, after %d changes", *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions)
 }
 
-func (s story) isMoored(ctx context.Context, name string) bool {
+func (s scenario) isMoored(ctx context.Context, name string) bool {
 	found, err := s.dynamic.Resource(boatsResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	must("get the boat", err)
 	moored, _, _ := unstructured.NestedBool(found.Object, "status", "moored")
 	return moored
 }
 
-func (s story) observed(ctx context.Context, name string) int64 {
+func (s scenario) observed(ctx context.Context, name string) int64 {
 	found, err := s.dynamic.Resource(boatsResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	must("get the boat", err)
 	generation, _, _ := unstructured.NestedInt64(found.Object, "status", "observedGeneration")
@@ -220,7 +220,7 @@ func (s story) observed(ctx context.Context, name string) int64 {
 }
 
 // mapped is the length that the map has, or nothing.
-func (s story) mapped(ctx context.Context) string {
+func (s scenario) mapped(ctx context.Context) string {
 	found, err := s.typed.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
 	if errors.IsNotFound(err) {
 		return ""
@@ -229,8 +229,8 @@ func (s story) mapped(ctx context.Context) string {
 	return found.Data["length"]
 }
 
-func (s story) eventually(ctx context.Context, what string, holds func() bool) {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+func (s scenario) eventually(ctx context.Context, what string, holds func() bool) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		return holds(), nil
 	})
 	must("see that "+what, err)
@@ -246,7 +246,7 @@ func condition(object *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// managers says who manages what and how, in an order that does not depend on the time.
+// managers shows who manages what and how, in an order that does not depend on the time.
 func managers(entries []metav1.ManagedFieldsEntry, owner types.UID) string {
 	var all []string
 	for _, entry := range entries {

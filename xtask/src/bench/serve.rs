@@ -37,9 +37,12 @@ pub(super) const CONNECTIONS: usize = 64;
 /// How often each load is driven, in turns; the best round of each server counts, since noise only ever adds.
 const ROUNDS: usize = 5;
 /// How long one round lasts.
-pub(super) const SECONDS: u64 = 8;
+pub(super) const LOAD_PERIOD_SECONDS: u64 = 8;
+/// How long a server may take until it listens, and how often that is checked.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Connections that are held idle.
-const IDLE: usize = 1000;
+const IDLE_CONNECTIONS: usize = 1000;
 /// Machines that boot, and how many of them at a time.
 const MACHINES: (usize, usize) = (5000, 200);
 
@@ -94,7 +97,7 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
     }
     let load = machine::load();
     let setup = ServerSetup::create(&folder, &openssl)?;
-    let (rounds, seconds) = if args.quick { (1, 2) } else { (ROUNDS, SECONDS) };
+    let (rounds, seconds) = if args.quick { (1, 2) } else { (ROUNDS, LOAD_PERIOD_SECONDS) };
 
     eprintln!("seaworthy server: machines and connections");
     let mut ours = Candidate::ours(&program, &setup)?;
@@ -157,7 +160,7 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
 pub(super) async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8]) -> Result<Results> {
     let client = candidate.client(setup)?;
     // Measured after a first request, so that its one-time memory is not counted for connections.
-    let memory = machines::measure_memory(&client, candidate, IDLE).await?;
+    let memory = machines::measure_memory(&client, candidate, IDLE_CONNECTIONS).await?;
     let fleet = machines::boot(&client, body, MACHINES).await?;
     let memory = machines::MemoryUse { peak: candidate.memory()?.peak, ..memory };
     Ok(Results { memory, fleet: Some(fleet), ..Results::default() })
@@ -175,14 +178,14 @@ fn workers() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Retries until it works, for 20 s: a server that was just started does not listen yet.
+/// Retries until it works, for [`START_TIMEOUT`]: a server that was just started does not listen yet.
 async fn retry<T, F: Future<Output = Result<T>>>(attempt: impl Fn() -> F) -> Result<T> {
     let begun = std::time::Instant::now();
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
-            Err(error) if begun.elapsed() > Duration::from_secs(20) => return Err(error),
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) if begun.elapsed() > START_TIMEOUT => return Err(error),
+            Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }

@@ -65,7 +65,7 @@ impl Binaries {
     }
 
     /// Why the recordings cannot be compared with these programs, if they cannot: each release of Kubernetes words some
-    /// answers differently, and that is no fault of anybody's.
+    /// answers differently, which is not a failure.
     pub fn of_another_release(&self, recorded: &str) -> Result<Option<String>> {
         let found = version(&self.apiserver, &["--version"])?;
         Ok((numbers(&found) != numbers(recorded)).then(|| {

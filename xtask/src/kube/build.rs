@@ -147,8 +147,8 @@ impl Module {
             .with_context(|| format!("{} does not require k8s.io/kubernetes", folder.join("go.mod").display()))?;
         let link_flags = link_flags(version)?;
         let mut digest = Sha256::new();
-        let recipe = format!("{PROGRAMS:?} {FLAGS:?} {link_flags} {} {}", env::consts::OS, env::consts::ARCH);
-        for part in [&requirements, &read("go.sum")?, &recipe] {
+        let build_inputs = format!("{PROGRAMS:?} {FLAGS:?} {link_flags} {} {}", env::consts::OS, env::consts::ARCH);
+        for part in [&requirements, &read("go.sum")?, &build_inputs] {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }

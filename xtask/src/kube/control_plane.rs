@@ -52,6 +52,8 @@ pub struct Folder {
 /// On a busy machine with two cores the API server takes half a minute.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often the start is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// A free port may be taken by another process before it is used.
 const MAX_ATTEMPTS: usize = 3;
 
@@ -149,7 +151,7 @@ impl ControlPlane {
                 let text = String::from_utf8_lossy(&answer.stderr).trim_end().to_owned();
                 bail!("{APISERVER} is not ready after {} s: {text}", START_TIMEOUT.as_secs());
             }
-            thread::sleep(Duration::from_millis(300));
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a machine reports about itself, the same in every version.
+//! Machine status: what a machine reports about itself, equal in every version.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;

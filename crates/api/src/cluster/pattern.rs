@@ -1,4 +1,4 @@
-//! Forms of names that several kinds ask for.
+//! Name patterns that several kinds require.
 
 /// Lower-case labels separated by dots.
 pub(super) const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";

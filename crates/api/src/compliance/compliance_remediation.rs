@@ -1,4 +1,4 @@
-//! ComplianceRemediation: an object that would put one failed check right, and whether it shall be applied.
+//! ComplianceRemediation: an object that fixes one failed check, and whether it is to be applied.
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `compliance.openshift.io/v1alpha1`: what is checked, what was found, and what would put it right.
+//! `compliance.openshift.io/v1alpha1`: profiles, scans, their results, and remediations.
 //!
 //! A ScanSettingBinding joins profiles with a ScanSetting and becomes a ComplianceSuite; a suite owns ComplianceScans, a
 //! scan owns ComplianceCheckResults, and a result owns the ComplianceRemediations that fix it.

@@ -34,7 +34,7 @@ pub struct RuleFields {
     pub unknown: RootUnknown,
 }
 
-/// What is checked, how, and what would put it right.
+/// A check: what it verifies, how, and its fix.
 // Flattened into the struct that uses it, which also keeps the unknown keys.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! `kmm.sigs.x-k8s.io`: which kernel modules are loaded on which nodes, and where their images come from.
+//! `kmm.sigs.x-k8s.io`: kernel modules, the nodes that load them, and their images.
 //!
 //! A Module gets one ModuleImagesConfig, which says which images must exist; one ModuleBuildSignConfig, which says which
 //! of them are made; and an entry in the NodeModulesConfig of every node it is loaded on.

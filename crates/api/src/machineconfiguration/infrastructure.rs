@@ -98,7 +98,7 @@ pub struct InfrastructureStatus {
     #[serde(rename = "apiServerInternalURI", skip_serializing_if = "Option::is_none")]
     pub api_server_internal_uri: Option<String>,
 
-    /// Address of the API server for everybody.
+    /// External address of the API server.
     #[serde(rename = "apiServerURL", skip_serializing_if = "Option::is_none")]
     pub api_server_url: Option<String>,
 

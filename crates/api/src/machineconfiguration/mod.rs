@@ -1,4 +1,4 @@
-//! `machineconfiguration.openshift.io/v1`: what machines should be given, to which of them, and how far they are.
+//! `machineconfiguration.openshift.io/v1`: MachineConfigs, pools, settings, and the progress of nodes.
 
 pub mod cluster_dns;
 pub mod container_runtime_config;

@@ -1,4 +1,4 @@
-//! A structure of Kubernetes that a user writes inside one of our kinds, kept as it was written.
+//! Embedded: a Kubernetes structure that a user writes inside one of our kinds, kept as written.
 //!
 //! Volumes, environment variables and the like end up in pods that we create. Their Rust types of `k8s-openapi` drop
 //! keys of a newer Kubernetes, so the JSON itself is kept, with the full schema of the type, and read as the type where

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A whole number or a text, such as `1` or `10%`, kept as it was spelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "accepted are a whole number such as 2 and a text such as \"10%\"")]
+#[serde(untagged, expecting = "expected a whole number such as 2 or a text such as \"10%\"")]
 pub enum IntOrString {
     /// Spelled as a number.
     Int(i64),

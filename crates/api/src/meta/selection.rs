@@ -17,7 +17,7 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// The operator does not exist.
-    #[error("label selector, key {key:?}: operator {found:?}; accepted are In, NotIn, Exists, DoesNotExist")]
+    #[error("label selector, key {key:?}: operator {found:?}; expected one of In, NotIn, Exists, DoesNotExist")]
     Operator {
         /// The key of the requirement.
         key: String,
@@ -128,7 +128,7 @@ mod tests {
         };
         assert_eq!(
             refused("Foo", json!([])).to_string(),
-            r#"label selector, key "k": operator "Foo"; accepted are In, NotIn, Exists, DoesNotExist"#
+            r#"label selector, key "k": operator "Foo"; expected one of In, NotIn, Exists, DoesNotExist"#
         );
         assert!(matches!(refused("In", json!([])), SelectionError::NoValues { .. }));
         assert!(matches!(refused("Exists", json!(["v"])), SelectionError::Values { .. }));

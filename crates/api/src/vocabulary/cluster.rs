@@ -1,4 +1,4 @@
-//! Words of clusters and pools of machines: labels, annotations, phases, condition types and reasons.
+//! Vocabulary of clusters and pools of machines: labels, annotations, phases, condition types and reasons.
 
 use crate::vocabulary::key::{Annotation, Finalizer, Label, Taint};
 use crate::words;
@@ -98,7 +98,7 @@ words! {
     pub enum MachinePoolPhase {
         /// Waits for its bootstrap data.
         Pending = "Pending",
-        /// The provider is making machines.
+        /// The provider is creating machines.
         Provisioning = "Provisioning",
         /// Nodes appeared, but the provider is not ready.
         Provisioned = "Provisioned",

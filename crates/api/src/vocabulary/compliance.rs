@@ -1,4 +1,4 @@
-//! Words of compliance: labels and annotations on scans, results and remediations, their states, reasons of events.
+//! Vocabulary of compliance: labels and annotations on scans, results and remediations, their states, reasons of events.
 
 use crate::vocabulary::key::{Annotation, Finalizer, Label};
 use crate::words;

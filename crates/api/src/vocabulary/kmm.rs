@@ -1,4 +1,4 @@
-//! Words of kernel modules: labels that carry a module's name, labels and annotations on pods, states, reasons of events.
+//! Vocabulary of kernel modules: labels that carry a module's name, labels and annotations on pods, states, reasons of events.
 
 use crate::vocabulary::key::{Annotation, Finalizer, Label};
 use crate::words;

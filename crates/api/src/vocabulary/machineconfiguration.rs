@@ -562,7 +562,7 @@ mod tests {
     #[test]
     fn an_unknown_word_is_answered_with_the_known_ones() {
         let error = "rt".parse::<KernelType>().unwrap_err();
-        assert_eq!(error.to_string(), "`rt` is not a KernelType; accepted: `default`, `realtime`, `64k-pages`");
+        assert_eq!(error.to_string(), "`rt` is not a KernelType; expected one of `default`, `realtime`, `64k-pages`");
     }
 
     /// The API server rejects a condition whose reason does not have this form.

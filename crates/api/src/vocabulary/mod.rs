@@ -1,5 +1,5 @@
-//! Labels, annotations, taints, finalizers, condition types, reasons and states: every word that two programs must spell
-//! alike, defined once.
+//! Vocabulary: labels, annotations, taints, finalizers, condition types, reasons and states. Every word that two programs must
+//! spell alike is defined once.
 //!
 //! Keys are constants of a type that says where the key belongs, so an annotation cannot be looked up among labels.
 //! Sets of words (condition types, reasons, states) are enums made with [`words!`](crate::words!).

@@ -1,4 +1,4 @@
-//! What an API server demands of a definition, as far as our definitions could violate it.
+//! Structural rules: what an API server requires of a definition, as far as our definitions could violate it.
 
 use regex::Regex;
 use serde_json::Value;

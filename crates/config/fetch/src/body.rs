@@ -98,7 +98,7 @@ fn too_large(limit: u64, is_unpacked: bool) -> FailureKind {
 }
 
 fn broken_off(error: &hyper::Error, received: usize) -> FailureKind {
-    FailureKind::Transport { reason: format!("the body broke off after {received} bytes: {error}") }
+    FailureKind::Transport { reason: format!("the response body ended early after {received} bytes: {error}") }
 }
 
 #[cfg(test)]

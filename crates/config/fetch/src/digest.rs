@@ -16,7 +16,7 @@ pub enum Digest {
 
 /// A text that is not a [`Digest`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is not a hash: accepted are sha256-<64 hex digits> and sha512-<128 hex digits>")]
+#[error("{found:?} is not a hash: expected sha256-<64 hex digits> or sha512-<128 hex digits>")]
 pub struct ParseDigestError {
     found: String,
 }

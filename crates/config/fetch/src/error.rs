@@ -74,7 +74,7 @@ pub enum FailureKind {
     #[error("header {name:?} cannot be sent: {reason}")]
     Header { name: String, reason: &'static str },
     /// A bundle of certificate authorities cannot be used.
-    #[error("certificate authority bundle {index} cannot be used: {reason}; wanted are PEM certificates")]
+    #[error("certificate authority bundle {index} cannot be used: {reason}; expected PEM certificates")]
     Authority {
         /// Its place in the list, from 0.
         index: usize,
@@ -82,7 +82,7 @@ pub enum FailureKind {
     },
     /// The request asks for unpacking where that is not allowed.
     #[error(
-        "compression gzip is not allowed with {scheme} URLs; store the object unpacked or serve \
+        "compression gzip is not allowed with {scheme} URLs; store the object decompressed or serve \
          it over https"
     )]
     Compression { scheme: String },
@@ -103,7 +103,7 @@ pub enum FailureKind {
     NotFound,
     /// The server answered with something other than the content.
     #[error(
-        "the server answered {}{}; wanted is 200 or 204{}",
+        "the server answered {}{}; expected 200 or 204{}",
         status_text(*.code),
         detail_text(.detail.as_deref()),
         status_hint(*.code, *.is_anonymous)
@@ -164,7 +164,7 @@ pub enum FailureKind {
         last: Option<Box<FailureKind>>,
     },
     /// The content is larger than a single one may be.
-    #[error("larger than the limit of {limit} bytes{}", if *.is_unpacked { " when unpacked" } else { "" })]
+    #[error("larger than the limit of {limit} bytes{}", if *.is_unpacked { " when decompressed" } else { "" })]
     TooLarge {
         limit: u64,
         /// Whether it was within the limit before it was unpacked.
@@ -183,16 +183,16 @@ pub enum FailureKind {
     },
     /// The time allowed for all fetches of one run has run out.
     #[error(
-        "there was no time left: all fetches of a run may take {} together; render fewer pools at once, or find out \
-         which server is slow", seconds(*.limit)
+        "the time limit of {} for all fetches is reached; render fewer pools at once, or find out which server \
+         is slow", seconds(*.limit)
     )]
     OutOfTime { limit: Duration },
     /// There is no snapshot, and nothing may be fetched.
-    #[error("there is no snapshot of it, and nothing may be fetched")]
+    #[error("no snapshot found, and fetching is disabled")]
     Offline,
     /// The content is not what `compression: gzip` promises.
     #[error(
-        "compression gzip is declared, but the content cannot be unpacked: {reason}; remove the \
+        "compression gzip is declared, but the content cannot be decompressed: {reason}; remove the \
          field if the content is plain"
     )]
     Gzip { reason: String },
@@ -300,16 +300,15 @@ impl std::error::Error for FetchError {
 impl fmt::Display for CertificateStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AddAuthority => "add its authority to ignition.security.tls.certificateAuthorities",
+            Self::AddAuthority => "add its CA to ignition.security.tls.certificateAuthorities",
             Self::AddRoot => {
-                "add its authority to the roots of the system: with credentials in play, those of a config do not count"
+                "add its CA to the system's trust store; CAs from a config are not used for requests with credentials"
             }
             Self::Renew => "renew it, or set the clock of this machine",
             Self::SetClock => "set the clock of this machine, or of the one that issued it",
-            Self::MatchName => "use a name that it is for, or issue one for this name",
+            Self::MatchName => "use a host name that the certificate covers, or issue one for this name",
             Self::IssueForServer => {
-                "issue one for the server, without the mark CA:TRUE (`openssl req -x509` sets it), and sign it with the \
-                 authority"
+                "issue a server certificate without CA:TRUE (`openssl req -x509` sets it), signed by the CA"
             }
         })
     }
@@ -354,7 +353,7 @@ fn scheme_message(scheme: &str) -> String {
     match scheme {
         "tftp" => TFTP_REFUSAL.to_owned(),
         "data" => "a data URL carries its content and is decoded, not fetched".to_owned(),
-        _ => format!("scheme {scheme:?} is not fetched; accepted are http, https, s3, gs, arn and data"),
+        _ => format!("scheme {scheme:?} is not fetched; expected one of http, https, s3, gs, arn, data"),
     }
 }
 
@@ -377,12 +376,9 @@ fn status_text(code: u16) -> String {
 
 fn status_hint(code: u16, is_anonymous: bool) -> &'static str {
     match (code, is_anonymous) {
-        (401 | 403, true) => {
-            "; it was asked without credentials: set them in the environment, or make the object \
-             public"
-        }
+        (401 | 403, true) => "; the request had no credentials: set them in the environment, or make the object public",
         (401 | 403, false) => "; check the credentials or httpHeaders",
-        (500.., _) => "; try again when the server is well",
+        (500.., _) => "; retry when the server has recovered",
         _ => "",
     }
 }
@@ -418,7 +414,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "cannot fetch https://host/x (redirected to https://other/y) in 3 attempts: the \
-             server answered 403 Forbidden; wanted is 200 or 204; check the credentials or \
+             server answered 403 Forbidden; expected 200 or 204; check the credentials or \
              httpHeaders"
         );
     }

@@ -222,7 +222,7 @@ impl Source {
         let url = request.url.trim();
         let Some((scheme, _)) = url.split_once(':') else {
             return Err(FailureKind::Url {
-                reason: "it has no scheme; accepted are http, https, s3, gs and arn URLs".to_owned(),
+                reason: "it has no scheme; expected an http, https, s3, gs or arn URL".to_owned(),
             });
         };
         let scheme = scheme.to_ascii_lowercase();

@@ -358,12 +358,12 @@ fn encode_head(key: &SnapshotKey, snapshot: &Snapshot) -> String {
 
 /// The snapshot in a file, or what is wrong with it.
 fn decode(key: &SnapshotKey, file: &[u8]) -> Result<Snapshot, &'static str> {
-    let end = file.windows(2).position(|pair| pair == b"\n\n").ok_or("its head is cut off")?;
+    let end = file.windows(2).position(|pair| pair == b"\n\n").ok_or("its header is cut off")?;
     let (head, content) = (&file[..end], &file[end + 2..]);
-    let head = std::str::from_utf8(head).map_err(|_| "its head is not text")?;
-    let (lines, seal) = head.rsplit_once("seal ").ok_or("it has no seal")?;
+    let head = std::str::from_utf8(head).map_err(|_| "its header is not text")?;
+    let (lines, seal) = head.rsplit_once("seal ").ok_or("it has no checksum")?;
     if Digest::sha256(lines.as_bytes()).to_hex() != seal {
-        return Err("its head does not match its seal");
+        return Err("its header does not match its checksum");
     }
     let mut lines = lines.lines();
     if lines.next() != Some(MAGIC) {
@@ -382,12 +382,12 @@ fn decode(key: &SnapshotKey, file: &[u8]) -> Result<Snapshot, &'static str> {
     let url = value("url")?;
     let fetched_at = parse_time(value("fetched-at")?).ok_or("its time is not a time")?;
     if value("length")? != content.len().to_string() {
-        return Err("its content has another length");
+        return Err("its content length differs");
     }
     let sha256 = value("sha256")?;
     let snapshot = Snapshot::new(content, url, fetched_at);
     if snapshot.digest().to_hex() != sha256 {
-        return Err("its content has another hash");
+        return Err("its content digest differs");
     }
     Ok(snapshot)
 }

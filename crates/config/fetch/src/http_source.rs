@@ -139,7 +139,7 @@ fn own_headers(request: &Request) -> Result<Vec<(HeaderName, HeaderValue)>, Fail
     for (name, value) in &request.headers {
         let refuse = |reason| FailureKind::Header { name: name.chars().take(160).collect(), reason };
         let own = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refuse("not a header name: wanted are letters, digits and -"))?;
+            .map_err(|_| refuse("not a header name: expected letters, digits and -"))?;
         let mut value = HeaderValue::from_bytes(value.as_bytes())
             .map_err(|_| refuse("its value has line breaks or other control characters"))?;
         value.set_sensitive(true);

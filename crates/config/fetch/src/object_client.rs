@@ -70,7 +70,7 @@ impl ObjectClient<'_> {
 
     async fn read(&self, prepared: PreparedStore, key: &str, version: Option<String>) -> Result<Bytes, FailureKind> {
         let path =
-            Path::parse(key).map_err(|_| FailureKind::Url { reason: "its key cannot be asked for".to_owned() })?;
+            Path::parse(key).map_err(|_| FailureKind::Url { reason: "its key cannot be requested".to_owned() })?;
         let options = GetOptions { version, ..GetOptions::default() };
         let result = match prepared.store.get_opts(&path, options).await {
             Ok(found) => found.bytes().await,
@@ -99,7 +99,7 @@ impl ObjectClient<'_> {
             (false, Ok(answer)) => match answer.code {
                 404 => FailureKind::NotFound,
                 200..=299 => FailureKind::Transport {
-                    reason: format!("no proper response: {}", self.environment.scrub(&error.to_string())),
+                    reason: format!("invalid HTTP response: {}", self.environment.scrub(&error.to_string())),
                 },
                 code => FailureKind::Status { code, detail: answer.detail, is_anonymous: prepared.is_anonymous },
             },
@@ -295,12 +295,12 @@ fn usable_endpoint(variable: &str, endpoint: &str, allow_http: bool, allow_varia
         "https" => {}
         "http" if allow_http => {}
         "http" => {
-            return Err(unusable(&format!("http is not encrypted; set {allow_variable}=true if that is meant")));
+            return Err(unusable(&format!("http is not encrypted; set {allow_variable}=true if that is intended")));
         }
-        _ => return Err(unusable("wanted is an http or https URL")),
+        _ => return Err(unusable("expected an http or https URL")),
     }
     if url.host().is_none() || !url.username().is_empty() || url.password().is_some() {
-        return Err(unusable("wanted is a URL with a host and no user"));
+        return Err(unusable("expected a URL with a host and no user"));
     }
     Ok(url)
 }

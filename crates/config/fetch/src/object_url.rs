@@ -62,9 +62,9 @@ const PARTITIONS: [Partition; 5] = [
     partition("aws-iso-b", "sc2s.sgov.gov", "us-isob-east-1"),
 ];
 
-const S3_FORMS: &str = "wanted is s3://bucket/key, optionally with ?versionId=";
-const GS_FORMS: &str = "wanted is gs://bucket/object";
-const ARN_FORMS: &str = "wanted is arn:partition:s3:::bucket/key or \
+const S3_FORMS: &str = "expected s3://bucket/key, optionally with ?versionId=";
+const GS_FORMS: &str = "expected gs://bucket/object";
+const ARN_FORMS: &str = "expected arn:partition:s3:::bucket/key or \
                          arn:partition:s3:region:account:accesspoint/name/object/key, optionally \
                          with ?versionId=";
 
@@ -123,7 +123,7 @@ fn parse_arn(rest: &str) -> Result<ObjectUrl, FailureKind> {
         .find(|partition| partition.name == name)
         .ok_or_else(|| wanted("its partition is unknown"))?;
     if !region.is_empty() && !is_region(region) {
-        return Err(wanted("its region is not a region"));
+        return Err(wanted("its region is invalid"));
     }
     let (first, rest) = resource.split_once('/').ok_or_else(|| wanted("it names no object"))?;
     if first != "accesspoint" {
@@ -147,7 +147,7 @@ fn parse_arn(rest: &str) -> Result<ObjectUrl, FailureKind> {
         && !point.ends_with('-')
         && point.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     if !is_point {
-        return Err(wanted("its access point is not a name of one"));
+        return Err(wanted("its access point name is invalid"));
     }
     Ok(ObjectUrl::S3(S3Object {
         container: S3Container::AccessPoint {
@@ -192,7 +192,7 @@ fn bucket(name: &str) -> Result<String, &'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_bucket = (3..=222).contains(&name.len())
         && name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_plain));
-    is_bucket.then(|| name.to_owned()).ok_or("its bucket is not a name of one")
+    is_bucket.then(|| name.to_owned()).ok_or("its bucket name is invalid")
 }
 
 /// A key that survives the way through an HTTP path: the client drops empty segments at the end
@@ -206,7 +206,7 @@ fn key(key: &str) -> Result<String, &'static str> {
     key.split('/')
         .all(is_segment)
         .then(|| key.to_owned())
-        .ok_or("its key has an empty, dotted or unprintable part, which cannot be asked for")
+        .ok_or("its key has an empty, dotted or unprintable part, which cannot be requested")
 }
 
 pub(crate) fn is_region(region: &str) -> bool {
@@ -313,7 +313,7 @@ mod tests {
     #[case("arn:aws:s3:eu-west-1:123456789012:accesspoint/point/object/")]
     fn other_forms_are_refused_with_the_accepted_ones(#[case] url: &str) {
         let failure = ObjectUrl::parse(url).unwrap().unwrap_err().to_string();
-        assert!(failure.contains("wanted is "), "{failure}");
+        assert!(failure.contains("expected "), "{failure}");
     }
 
     proptest! {

@@ -65,8 +65,8 @@ pub(crate) struct Cidr {
 /// A text that is not a [`HostPattern`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is not a host to allow: {reason}; accepted are a name, *.domain, an address \
-     (each with an optional :port) and a network such as 127.0.0.0/8"
+    "{found:?} is not a host to allow: {reason}; expected a name, *.domain, an address \
+     (each with an optional :port) or a network such as 127.0.0.0/8"
 )]
 pub struct ParseHostPatternError {
     found: String,
@@ -209,7 +209,7 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refuse = |reason| ParseHostPatternError { found: text.chars().take(160).collect(), reason };
         if text.contains("://") {
-            return Err(refuse("a host is wanted, not a URL"));
+            return Err(refuse("it is a URL"));
         }
         if text.contains('/') {
             let network = Cidr::parse(text).ok_or_else(|| refuse("no such network"))?;
@@ -428,7 +428,7 @@ mod tests {
     #[case("127.1")]
     fn other_patterns_are_refused(#[case] text: &str) {
         let error = text.parse::<HostPattern>().unwrap_err().to_string();
-        assert!(error.contains("accepted are a name"), "{error}");
+        assert!(error.contains("expected a name"), "{error}");
     }
 
     proptest! {

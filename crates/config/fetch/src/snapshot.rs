@@ -259,7 +259,7 @@ impl SnapshotError {
 fn full_hint(folder: Option<&Path>) -> String {
     match folder {
         Some(folder) => format!(
-            " in {}; that folder may be emptied: what is still needed is then fetched again, as it is by then",
+            " in {}; it may be emptied: content that is still needed is fetched again, in its then current version",
             folder.display()
         ),
         None => " in memory; refer to less remote content, or embed some of it".to_owned(),

@@ -332,7 +332,7 @@ impl ProxyTarget {
         let shown = redact(proxy);
         let unusable = |reason: String| FailureKind::Proxy {
             proxy: shown.clone(),
-            reason: format!("{reason}; wanted is an http or https URL"),
+            reason: format!("{reason}; expected an http or https URL"),
             retry: Retry::Never,
         };
         // Compat: Go's client takes a bare `host:port` for an http proxy.
@@ -389,7 +389,7 @@ async fn tunnel(
         .uri(&authority)
         .header(HOST, &authority)
         .body(Full::new(Bytes::new()))
-        .map_err(|_| failed(format!("{authority} cannot be asked for"), Retry::Never))?;
+        .map_err(|_| failed(format!("{authority} cannot be requested"), Retry::Never))?;
     if let Some(authorization) = &proxy.authorization {
         let value = authorization.clone();
         request.headers_mut().insert(PROXY_AUTHORIZATION, value);
@@ -398,12 +398,12 @@ async fn tunnel(
     let (response, connection) = exchanged.map_err(|failure| proxy.proxy_failure(failure))?;
     let status = response.status();
     if !status.is_success() {
-        let reason = format!("asked for a connection to {authority}, it answered {status}");
+        let reason = format!("CONNECT {authority} failed: {status}");
         return Err(failed(reason, if status.is_server_error() { Retry::UntilTimeout } else { Retry::Never }));
     }
     let upgraded = hyper::upgrade::on(response)
         .await
-        .map_err(|error| failed(format!("the connection broke: {error}"), Retry::UntilTimeout))?;
+        .map_err(|error| failed(format!("connection lost: {error}"), Retry::UntilTimeout))?;
     // The task ends by itself once it has handed the connection over.
     drop(connection);
     Ok(Box::new(TokioIo::new(upgraded)))
@@ -419,7 +419,7 @@ async fn exchange(
         .max_buf_size(MAX_HEAD_BYTES)
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| transport(format!("the connection broke: {error}")))?;
+        .map_err(|error| transport(format!("connection lost: {error}")))?;
     // Its errors also reach the sender or the body.
     let task = tokio::spawn(async move {
         let _ = connection.with_upgrades().await;
@@ -433,7 +433,7 @@ async fn exchange(
             Err(_) => return Err(FailureKind::HeadersTimeout { limit }),
         },
     };
-    let response = response.map_err(|error| transport(format!("no proper response: {error}")))?;
+    let response = response.map_err(|error| transport(format!("invalid HTTP response: {error}")))?;
     Ok((response, guard))
 }
 
@@ -466,7 +466,7 @@ fn certificate_trouble(error: &CertificateError, is_operators: bool) -> (String,
         }
         // The library below has no words for this one: its own error is passed on as it is.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            let reason = "it is the certificate of an authority, and not one of a server".to_owned();
+            let reason = "it is a CA certificate, not a server certificate".to_owned();
             return (reason, CertificateStep::IssueForServer);
         }
         _ if is_operators => CertificateStep::AddRoot,

@@ -180,7 +180,7 @@ fn a_full_folder_is_named_and_may_be_emptied() {
     let store = FolderSnapshots::open(&path, 2000).unwrap();
     store.put(&key(1), snapshot(&[1; 600])).unwrap();
     let message = store.put(&key(2), snapshot(&[2; 1500])).unwrap_err().to_string();
-    assert!(message.contains(&format!("in {}; that folder may be emptied", path.display())), "{message}");
+    assert!(message.contains(&format!("in {}; it may be emptied", path.display())), "{message}");
     // By another process, while the store is open.
     fs::remove_file(file(&path, &key(1))).unwrap();
     store.put(&key(2), snapshot(&[2; 1500])).unwrap();

@@ -1,5 +1,5 @@
-//! The status of KubeletConfigs and ContainerRuntimeConfigs: a short history of outcomes, and last of all the outcome
-//! once more in the form of older releases.
+//! Conditions of KubeletConfigs and ContainerRuntimeConfigs: a short history of outcomes, then the last outcome again in the form
+//! of older releases.
 //!
 //! - Readers of older releases look at the last condition of the list; so it is always `Success` or `Failure`.
 //! - Of the history the newest [`MAX_OUTCOMES`] stay. Notices are between the two.

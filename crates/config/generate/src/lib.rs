@@ -1,4 +1,4 @@
-//! The MachineConfigs that come from other objects: the platform's own base, and those of KubeletConfigs and
+//! Generated MachineConfigs: the platform's base, and those of KubeletConfigs and
 //! ContainerRuntimeConfigs.
 //!
 //! Pure: no I/O, no clock, no randomness, no environment. Each kind has one function `desired` over plain inputs, which

@@ -43,7 +43,7 @@ pub enum NameError {
     /// Another object's annotation holds no number, so the next one is not known.
     #[error(
         "error converting {found:?} to int: the annotation of {object} that numbers its MachineConfigs must be empty or a \
-         number; correct it or take it off"
+         number; correct it or remove it"
     )]
     NotANumber {
         object: String,
@@ -52,8 +52,8 @@ pub enum NameError {
     },
     /// The object's own annotation makes no name.
     #[error(
-        "the annotation that numbers its MachineConfigs is {found:?}; accepted are lower-case letters, digits and \
-         '-': correct it or take it off"
+        "the annotation that numbers its MachineConfigs is {found:?}; expected lower-case letters, digits and \
+         '-': correct it or remove it"
     )]
     Unusable {
         /// What it says.

@@ -297,8 +297,8 @@ pub(crate) fn bootstrap_machine_configs<K: PoolSettings>(
             let object = name_of(object.meta());
             if let Some((other, _)) = made.get(role) {
                 let message = format!(
-                    "{kind} {object} and {kind} {other} both select pool {role}; before there is a cluster a pool takes one: \
-                     put all settings for {role} into a single manifest",
+                    "{kind} {object} and {kind} {other} both select pool {role}; before the cluster exists a pool accepts only \
+                     one: merge all settings for {role} into one manifest",
                     kind = K::kind(&())
                 );
                 return Err(invalid(message));
@@ -357,7 +357,7 @@ fn in_vain(kind: &str, name: &str, selector: Option<&LabelSelector>, pools: &[Ar
     }
     let asked: Vec<String> = asked.into_iter().map(|(_, text)| text).collect();
     format!(
-        "{kind} {name} asks for {} (spec.machineConfigPoolSelector), and {}: correct it, or label the pool that is meant \
+        "{kind} {name} selects {} (spec.machineConfigPoolSelector), and {}: correct it, or label the pool that is meant \
          (`kubectl label mcp POOL KEY=VALUE`)",
         asked.join(", "),
         found.join(", ")

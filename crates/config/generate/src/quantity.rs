@@ -6,10 +6,10 @@ use seaworthy_values::quantity::{QuantityText, Unit};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// It is not one at all.
-    #[error("{0:?} is not a quantity; accepted is a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
+    #[error("{0:?} is not a quantity; expected a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
     Malformed(String),
     /// It is larger than anything that is counted.
-    #[error("{0:?} is too large; accepted is less than 8Ei")]
+    #[error("{0:?} is too large; expected less than 8Ei")]
     TooLarge(String),
 }
 

@@ -26,7 +26,7 @@ pub enum BodyError {
     #[error(transparent)]
     Gzip(#[from] GzipError),
     /// The compression method is unknown.
-    #[error("the compression {} is unknown; accepted is \"gzip\"", quote(found))]
+    #[error("the compression {} is unknown; expected \"gzip\"", quote(found))]
     Compression { found: String },
 }
 

@@ -21,7 +21,7 @@ pub enum DataUrlError {
     #[error("the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: {0}")]
     Header(&'static str),
     /// The body has a character that must be written as `%XX`.
-    #[error("character {at} behind the comma, {found:?}, must be written as {}", escaped(*found))]
+    #[error("character {at} after the comma, {found:?}, must be written as {}", escaped(*found))]
     Character {
         /// The place of the character in the body, counted from 1.
         at: usize,
@@ -30,7 +30,7 @@ pub enum DataUrlError {
     },
     /// A percent sign is not followed by two hexadecimal digits.
     #[error(
-        "character {at} behind the comma is a \"%\" without two hexadecimal digits behind it; a percent sign itself is \
+        "character {at} after the comma is a \"%\" without two hexadecimal digits after it; a percent sign itself is \
          written as %25"
     )]
     Escape {
@@ -38,7 +38,7 @@ pub enum DataUrlError {
         at: usize,
     },
     /// The base64 body has a character that base64 does not have.
-    #[error("character {at} behind the comma, {found:?}, is not base64: {}", base64_advice(*found))]
+    #[error("character {at} after the comma, {found:?}, is not base64: {}", base64_advice(*found))]
     Base64Character {
         /// The place of the character in the body, counted from 1.
         at: usize,
@@ -47,8 +47,8 @@ pub enum DataUrlError {
     },
     /// The base64 body has one character too many or too few, or lacks its padding.
     #[error(
-        "the {length} characters behind the comma are not complete base64: with the = at the end that fill it up their \
-         number is a multiple of 4; perhaps it was cut off when it was copied"
+        "the {length} characters after the comma are not complete base64: the length including = padding must be a \
+         multiple of 4; the text may be truncated"
     )]
     Base64Length {
         /// How many characters the body has.
@@ -67,8 +67,8 @@ fn base64_advice(found: char) -> &'static str {
         '-' | '_' => "that is the alphabet for file names; write + for - and / for _",
         '=' => "a = is valid only at the end, where it pads the last four characters",
         '%' => "nothing is escaped in it; write the character that is meant",
-        c if c.is_whitespace() => "write it without blanks and line breaks, as `base64 -w0` does",
-        _ => "accepted are A to Z, a to z, 0 to 9, + and /, filled up with = at the end",
+        c if c.is_whitespace() => "write it without spaces and line breaks, as `base64 -w0` does",
+        _ => "expected A to Z, a to z, 0 to 9, + and /, padded with = at the end",
     }
 }
 
@@ -80,7 +80,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
-/// A text as it is written behind the comma of a `data:` URL, readable where possible.
+/// A text as it is written after the comma of a `data:` URL, readable where possible.
 pub(crate) fn escape(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii() && is_url_byte(c as u8) && c != '%';
     text.chars().map(|c| if is_plain(c) { c.to_string() } else { escaped(c) }).collect()
@@ -239,7 +239,7 @@ fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
             };
         }
         let malformed = |why: &'static str| {
-            DataUrlError::Header(if name.starts_with("base64") { "there is no comma behind base64" } else { why })
+            DataUrlError::Header(if name.starts_with("base64") { "there is no comma after base64" } else { why })
         };
         let value = after.strip_prefix('=').ok_or_else(|| malformed("a parameter is name=value"))?;
         rest = match value.strip_prefix('"') {
@@ -361,10 +361,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case("data:,a b", "character 2 behind the comma, ' ', must be written as %20")]
-    #[case("data:,aé", "character 2 behind the comma, 'é', must be written as %C3%A9")]
-    #[case("data:,éa b", "character 1 behind the comma")]
-    #[case("data:,100%", "character 4 behind the comma is a \"%\" without two hexadecimal digits behind it")]
+    #[case("data:,a b", "character 2 after the comma, ' ', must be written as %20")]
+    #[case("data:,aé", "character 2 after the comma, 'é', must be written as %C3%A9")]
+    #[case("data:,éa b", "character 1 after the comma")]
+    #[case("data:,100%", "character 4 after the comma is a \"%\" without two hexadecimal digits after it")]
     #[case(
         "data:;bas64,aGVsbG8=",
         "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: the last word before the comma is misspelt; did you mean base64?"
@@ -373,16 +373,13 @@ mod tests {
         "data:text/plain;gzip,x",
         "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: the last word before the comma is not base64"
     )]
-    #[case("data:;base64,aGVs bG8=", "character 5 behind the comma, ' ', is not base64: write it without blanks")]
-    #[case("data:;base64,aGVs\nbG8=\n", "character 5 behind the comma, '\\n', is not base64: write it without blanks")]
-    #[case("data:;base64,aGVsbG8=\n", "character 9 behind the comma, '\\n', is not base64")]
-    #[case(
-        "data:;base64,a-Vs",
-        "character 2 behind the comma, '-', is not base64: that is the alphabet for file names"
-    )]
-    #[case("data:;base64,YQ==YQ==", "character 3 behind the comma, '=', is not base64: a = is valid only at the end")]
-    #[case("data:;base64,YQé=", "character 3 behind the comma, 'é', is not base64: accepted are A to Z")]
-    #[case("data:;base64,aGVsbG8", "the 7 characters behind the comma are not complete base64")]
+    #[case("data:;base64,aGVs bG8=", "character 5 after the comma, ' ', is not base64: write it without spaces")]
+    #[case("data:;base64,aGVs\nbG8=\n", "character 5 after the comma, '\\n', is not base64: write it without spaces")]
+    #[case("data:;base64,aGVsbG8=\n", "character 9 after the comma, '\\n', is not base64")]
+    #[case("data:;base64,a-Vs", "character 2 after the comma, '-', is not base64: that is the alphabet for file names")]
+    #[case("data:;base64,YQ==YQ==", "character 3 after the comma, '=', is not base64: a = is valid only at the end")]
+    #[case("data:;base64,YQé=", "character 3 after the comma, 'é', is not base64: expected A to Z")]
+    #[case("data:;base64,aGVsbG8", "the 7 characters after the comma are not complete base64")]
     #[case(
         "data:base64,aGk=",
         "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: \
@@ -391,9 +388,9 @@ mod tests {
     #[case(
         "data:text/plain;base64aGk=",
         "the part before the comma of a data URL is \
-        [type/subtype][;parameter=value…][;base64]: there is no comma behind base64"
+        [type/subtype][;parameter=value…][;base64]: there is no comma after base64"
     )]
-    #[case("data:;base64,aGVsb", "the 5 characters behind the comma are not complete base64")]
+    #[case("data:;base64,aGVsb", "the 5 characters after the comma are not complete base64")]
     fn a_refusal_names_the_character_and_what_to_write(#[case] url: &str, #[case] expected: &str) {
         let message = decode(url).unwrap_err().to_string();
         assert!(message.starts_with(expected), "{message}");

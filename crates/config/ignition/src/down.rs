@@ -21,7 +21,7 @@ pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>,
     let mut report = Report::default();
     if !Version::WRITABLE.contains(&to) {
         let accepted = Version::WRITABLE.map(Version::as_str).join(", ");
-        let message = format!("a config cannot be written in version {to}; accepted are {accepted}");
+        let message = format!("a config cannot be written in version {to}; expected one of {accepted}");
         let place = PathRef::ROOT.key("ignition");
         report.error(&place.key("version"), config, "version-not-writable", message);
         return Err(report.into_problems());

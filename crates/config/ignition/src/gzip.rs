@@ -4,14 +4,16 @@ use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
 
-/// Why a body cannot be unpacked.
+/// Why a body cannot be decompressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GzipError {
     /// It is not gzip, or it is damaged.
-    #[error("compression is gzip, but the content cannot be unpacked: {0}; drop compression if the content is plain")]
+    #[error(
+        "compression is gzip, but the content cannot be decompressed: {0}; drop compression if the content is plain"
+    )]
     Malformed(String),
     /// It unpacks to more than is allowed.
-    #[error("the content unpacks to more than {limit} bytes")]
+    #[error("the content decompresses to more than {limit} bytes")]
     TooLarge {
         /// How much is allowed.
         limit: u64,

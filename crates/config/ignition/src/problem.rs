@@ -202,7 +202,7 @@ impl Report {
         for Count { severity, code, found, omitted } in self.counts {
             let Some((path, origin)) = omitted else { continue };
             let message = format!(
-                "{} more of the kind {code} are not listed, this being the first of them; solve the {MAX_SHOWN} that are",
+                "{} more problems with code {code} are not listed; fix the {MAX_SHOWN} listed ones first",
                 found - MAX_SHOWN
             );
             problems.push(Problem { severity, code, path, origin, related: Vec::new(), message });
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(wrong[MAX_SHOWN].path.to_string(), "storage.files[100]");
         assert_eq!(wrong[MAX_SHOWN].severity, Severity::Error);
         assert!(
-            wrong[MAX_SHOWN].message.starts_with("250 more of the kind wrong-type "),
+            wrong[MAX_SHOWN].message.starts_with("250 more problems with code wrong-type "),
             "{}",
             wrong[MAX_SHOWN].message
         );
@@ -264,7 +264,8 @@ mod tests {
         config.number(0);
         let problems = parse(&config).unwrap_err();
         let errors: Vec<_> = problems.iter().filter(|problem| problem.code == "path-not-absolute").collect();
-        let counts: Vec<_> = errors.iter().filter(|problem| problem.message.contains(" more of ")).collect();
+        let counts: Vec<_> =
+            errors.iter().filter(|problem| problem.message.contains(" more problems with code ")).collect();
         assert_eq!(counts.len(), 1);
         assert_eq!(counts[0].path.to_string(), "storage.files[100].path");
     }

@@ -61,7 +61,7 @@ fn conform_value<'t>(
         (FieldType::List(_), _) => (None, "a list"),
     };
     if !accepted.is_empty() {
-        let message = format!("found {}; accepted is {accepted}{}", node.describe(), advice(kind, &node.value));
+        let message = format!("found {}; expected {accepted}{}", node.describe(), advice(kind, &node.value));
         report.error(place, node, WRONG_TYPE, message);
     }
     Some(Node { value: value?, origin: node.origin })
@@ -74,7 +74,7 @@ fn advice(kind: &FieldType, value: &Value<'_>) -> String {
             let digits = text.strip_prefix("0o").or_else(|| text.strip_prefix('0')).unwrap_or_default();
             match (i64::from_str_radix(digits, 8), text.parse::<i64>()) {
                 (Ok(number), _) => format!(": write 0{digits} in YAML or {number} in JSON, without quotes"),
-                (_, Ok(_)) => ": take the quotes off".to_owned(),
+                (_, Ok(_)) => ": remove the quotes".to_owned(),
                 _ => String::new(),
             }
         }
@@ -159,11 +159,15 @@ fn conform_map<'t>(
 
 /// Keys that are known elsewhere: the noun of the object, the key, and what to do instead.
 const FOREIGN: [(&str, &str, &str); 7] = [
-    ("contents", "inline", "that is Butane's; write source: \"data:,…\" with %20 for a blank, or let `butane` do it"),
-    ("contents", "local", "that is Butane's, and `butane` turns it into a source"),
-    ("file", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
-    ("directory", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
-    ("link", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    (
+        "contents",
+        "inline",
+        "this is a Butane key; write source: \"data:,…\" with %20 for a space, or let `butane` do it",
+    ),
+    ("contents", "local", "this is a Butane key, and `butane` turns it into a source"),
+    ("file", "filesystem", "removed in version 3, where paths are those of the running system; remove it"),
+    ("directory", "filesystem", "removed in version 3, where paths are those of the running system; remove it"),
+    ("link", "filesystem", "removed in version 3, where paths are those of the running system; remove it"),
     ("user", "password", "a config holds no passwords; write passwordHash with what `mkpasswd` gives"),
     ("unit", "enable", "version 3 calls it \"enabled\""),
 ];
@@ -335,8 +339,8 @@ mod tests {
         r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#,
         "it belongs below contents; move it there"
     )]
-    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "that is Butane's; write source")]
-    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
+    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "this is a Butane key; write source")]
+    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "removed in version 3")]
     #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]
     #[case::strange(r#"{"storage":{"tapes":[]}}"#, "a storage section has directories, disks, ")]
     fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] expected: &str) {
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case(r#"{"storage":{"files":[{"mode":"420"}]}}"#, "a whole number: take the quotes off")]
+    #[case(r#"{"storage":{"files":[{"mode":"420"}]}}"#, "a whole number: remove the quotes")]
     #[case(r#"{"storage":{"files":[{"mode":"0o755"}]}}"#, "write 0755 in YAML or 493 in JSON, without quotes")]
     #[case(r#"{"storage":{"files":[{"mode":888.0}]}}"#, "one that starts with 0 is octal and has no 8 or 9")]
     #[case(r#"{"storage":{"files":[{"overwrite":"true"}]}}"#, "true or false, without quotes")]
@@ -368,12 +372,12 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "error passwd: found a list of 0; accepted is an object with keys such as groups, users",
-                "error storage.files[0].path: found the number 1; accepted is a string: put it in quotes",
-                "error storage.files[0].mode: found the string \"0644\"; accepted is a whole number: write 0644 in YAML \
+                "error passwd: found a list of 0; expected an object with keys such as groups, users",
+                "error storage.files[0].path: found the number 1; expected a string: put it in quotes",
+                "error storage.files[0].mode: found the string \"0644\"; expected a whole number: write 0644 in YAML \
                  or 420 in JSON, without quotes",
-                "error storage.files[0].overwrite: found the number 1.5; accepted is true or false",
-                "error storage.files[1]: found the number 3; accepted is an object",
+                "error storage.files[0].overwrite: found the number 1.5; expected true or false",
+                "error storage.files[1]: found the number 3; expected an object",
             ]
         );
     }

@@ -12,7 +12,7 @@ pub enum UnitError {
         line: usize,
     },
     /// Something follows the `]` of a section header.
-    #[error("line {line}: found {found:?} behind the section header; a header must be alone on its line")]
+    #[error("line {line}: found {found:?} after the section header; a header must be alone on its line")]
     AfterSection {
         /// The line, counted from 1.
         line: usize,
@@ -20,7 +20,7 @@ pub enum UnitError {
         found: String,
     },
     /// A line is neither a header, a comment nor `Name=value`.
-    #[error("line {line}: found {found:?}; accepted are \"[Section]\", \"Name=value\" and comments")]
+    #[error("line {line}: found {found:?}; expected \"[Section]\", \"Name=value\" or a comment")]
     NoEquals {
         /// The line, counted from 1.
         line: usize,
@@ -230,7 +230,7 @@ mod tests {
 
     #[rstest]
     #[case("[Unit", "line 1: a section header")]
-    #[case("[Unit] x\n", "line 1: found \"x\" behind")]
+    #[case("[Unit] x\n", "line 1: found \"x\" after")]
     #[case("[Unit]\nA=b\nExecStart /bin/true\n", "line 3: found \"ExecStart /bin/true\"")]
     #[case("[Unit]\nA", "line 2: found \"A\"")]
     fn refused(#[case] text: &str, #[case] message: &str) {

@@ -20,13 +20,13 @@ pub enum Version {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// The text is not a version at all.
-    #[error("invalid version: {found} is not a version; accepted are {}", accepted())]
+    #[error("invalid version: {found} is not a version; expected one of {}", accepted())]
     Invalid { found: String },
     /// There is no version.
-    #[error("invalid version: ignition.version is missing; accepted are {}", accepted())]
+    #[error("invalid version: ignition.version is missing; expected one of {}", accepted())]
     Missing,
     /// A version that exists or may exist one day, but is not supported.
-    #[error("unknown version {}; accepted are {}", crate::url::quote_any(found), accepted())]
+    #[error("unknown version {}; expected one of {}", crate::url::quote_any(found), accepted())]
     Unknown { found: String },
 }
 

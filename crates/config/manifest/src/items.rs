@@ -1,4 +1,4 @@
-//! Reads a JSON `List` with all cores, one item at a time.
+//! Item reader: reads a JSON `List` on all cores, one item at a time.
 //!
 //! Where an item ends is found by counting brackets, a fraction of the work of reading it. Measured together with
 //! `parallel::two_steps` on two cores: 270 ms became 184 for 3 pools of 800 MachineConfigs. What is no list, or is not

@@ -208,7 +208,7 @@ fn format_hint(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [0x1f, 0x8b, ..] => "gzip-compressed; decompress it first, for example with `gunzip`",
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "encoded as UTF-16; save it as UTF-8",
-        [b'P', b'K', 3, 4, ..] => "a zip archive; unpack it first",
+        [b'P', b'K', 3, 4, ..] => "a zip archive; extract it first",
         bytes if bytes.iter().take(SAMPLE_BYTES).any(|byte| *byte == 0) => "binary data; manifests are UTF-8 texts",
         _ => return None,
     })

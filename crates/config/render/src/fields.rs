@@ -147,7 +147,7 @@ fn default_images(pool: &Pool, context: &Context) -> Result<(String, String), Fi
             subject: "osImageURL".to_owned(),
             places: vec![FieldLocation::pool(&pool.name, "spec.osImageStream.name")],
             message: format!(
-                "there is no OS image stream {}; accepted are {}",
+                "there is no OS image stream {}; expected one of {}",
                 quote(stream),
                 streams.streams.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
             ),

@@ -95,9 +95,9 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let verdict = if size <= LARGE_OBJECT_BYTES {
             return None;
         } else if size <= MAX_OBJECT_BYTES {
-            "close to the limit: a few more files and it cannot be stored"
+            "close to the size limit"
         } else {
-            "too large: no cluster stores it"
+            "too large to be stored"
         };
         let message = format!(
             "rendered MachineConfig {} is {verdict} ({size} bytes, max {MAX_OBJECT_BYTES} bytes); compress large files (compression: \
@@ -182,7 +182,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                     ),
                 )
             } else {
-                (Severity::Info, format!("the unit says nothing of its contents; {path} is written as a file"))
+                (Severity::Info, format!("the unit has no contents; {path} is written as a file"))
             };
             let places = [file, unit].iter().filter_map(|node| locator.place(node.origin)).collect();
             findings.push(self.finding(severity, "unit-and-file", format!("file {path}"), places, message));
@@ -232,8 +232,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 return None;
             };
             let message = format!(
-                "{what}: new machines take it at first boot, and a cluster that runs already refuses every change of users \
-                 with it; take it out unless it is there from the start"
+                "{what}: new machines apply it at first boot, but a running cluster refuses every change of users with \
+                 it; remove it unless it was there from the start"
             );
             let places = locator.place(user.origin).into_iter().collect();
             Some(self.finding(Severity::Warning, "user-fixed", format!("user {name}"), places, message))
@@ -327,20 +327,20 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             1 => (
                 Severity::Info,
                 "partial-override",
-                format!("{subject}: {winner} changes a part of it; the rest{fields} stays from {loser}"),
+                format!("{subject}: {winner} changes part of it; the rest{fields} remains from {loser}"),
             ),
             2 => {
                 let what = match subject {
-                    Subject::Config(_) => "says the opposite, so it is taken out here",
-                    _ if !fields.is_empty() => "takes it out",
-                    _ => "takes it out and puts an entry of another kind in its place",
+                    Subject::Config(_) => "sets the opposite, so it is removed here",
+                    _ if !fields.is_empty() => "removes it",
+                    _ => "replaces it with an entry of another kind",
                 };
                 (Severity::Warning, "replaced-entry", format!("{subject}{fields}: {winner} {what}"))
             }
             _ => (
                 Severity::Info,
                 "replaced-body",
-                format!("{subject}: {winner} gives new contents, so{fields} of {loser} no longer applies"),
+                format!("{subject}: {winner} sets new contents, so{fields} of {loser} no longer applies"),
             ),
         };
         self.finding(severity, code, subject.to_string(), places, message)
@@ -391,12 +391,12 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                     [argument.origin, origin].iter().filter_map(|origin| locator.place(*origin)).collect();
                 let subject = format!("kernel argument {key}");
                 if old == value {
-                    let message = format!("{word} is given twice; both stay on the command line");
+                    let message = format!("{word} is specified twice; both remain on the command line");
                     findings.push(self.finding(Severity::Info, "repeated-argument", subject, places, message));
                 } else if !same_input && !REPEATABLE.contains(&key) && !key.starts_with("rd.") {
                     let message = format!(
-                        "given with different values, {} and {}: both stay on the command line, and the last one counts for \
-                         most arguments",
+                        "specified with different values, {} and {}: both remain on the command line, and for most \
+                         arguments the last one applies",
                         quote(old),
                         quote(value)
                     );

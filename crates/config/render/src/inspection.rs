@@ -79,7 +79,7 @@ impl Inspection {
         self.unknown_keys(metadata, &path, &known);
         self.check_name(metadata, path.clone().key("name"));
         if metadata.get("namespace").is_some_and(|namespace| !namespace.is_null()) {
-            let message = format!("a {} is for the whole cluster and in no namespace; take it out", self.kind);
+            let message = format!("a {} is cluster-scoped; remove the namespace", self.kind);
             self.push(Severity::Info, "namespace", path.clone().key("namespace"), message);
         }
         for map in ["labels", "annotations"] {
@@ -103,12 +103,12 @@ impl Inspection {
                 let text = name.as_str().unwrap_or_default();
                 let is_accepted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
                 if text.contains("{{") {
-                    let message = format!("{text:?} looks like a template; render it first, and give what comes out");
+                    let message = format!("{text:?} looks like a template; render it first, and pass the output");
                     self.warn(path, "invalid-name", message);
                 } else if !text.chars().all(is_accepted) || text.starts_with(['-', '.']) || text.ends_with(['-', '.']) {
                     let message = format!(
-                        "no cluster takes the name {}; accepted are lower-case letters, digits, \"-\" and \".\", the \
-                         first and last of them a letter or digit",
+                        "invalid name {}; expected lower-case letters, digits, \"-\" and \".\", the first and last of them a \
+                         letter or digit",
                         name.describe().trim_start_matches("the string ")
                     );
                     self.warn(path, "invalid-name", message);
@@ -133,7 +133,7 @@ impl Inspection {
                     "labels belong below matchLabels; move it there".to_owned()
                 }
                 // The other dozen keys are written by the cluster alone, so they are no help here.
-                (None, None) if known.noun == "metadata section" => "what people write there is name, labels and \
+                (None, None) if known.noun == "metadata section" => "metadata in a manifest has name, labels and \
                                                                      annotations"
                     .to_owned(),
                 (None, None) => format!("a {} has {}", known.noun, known.keys.join(", ")),
@@ -173,7 +173,7 @@ impl Inspection {
 
     /// A value of the wrong type.
     pub(crate) fn wrong(&mut self, path: Path, node: &Node<'_>, accepted: &str) {
-        self.error(path, format!("found {}; accepted is {accepted}", node.describe()));
+        self.error(path, format!("found {}; expected {accepted}", node.describe()));
     }
 
     /// Something that is not accepted.

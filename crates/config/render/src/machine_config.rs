@@ -242,7 +242,7 @@ fn inspect(object: &Node<'_>) -> Vec<Finding> {
                 Value::Str(_) => inspection.wrong(
                     here,
                     value,
-                    "an Ignition config as an object in place, not as a JSON text: take the quotes off, or the \"|\" before it",
+                    "an Ignition config as an object in place, not as a JSON text: remove the quotes, or the \"|\" before it",
                 ),
                 _ => inspection.wrong(here, value, "an Ignition config as an object"),
             },

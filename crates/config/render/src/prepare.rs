@@ -134,8 +134,8 @@ fn check_paths(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             let Some(path) = entry.get("path") else { continue };
             let Some(top) = path.as_str().and_then(read_only_parent) else { continue };
             let message = format!(
-                "{} is below {top}, which a machine that runs an image cannot write: its node would be degraded; write below \
-                 /etc, /var or /usr/local",
+                "{} is below {top}, which is read-only on image-based machines, so the node would be degraded; write \
+                 below /etc, /var or /usr/local",
                 quote(entry.text_of("path"))
             );
             found(Severity::Warning, path, "read-only-path", message);
@@ -166,7 +166,7 @@ fn drop_repeated_modes(findings: &mut Vec<Finding>) {
     }
 }
 
-/// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to verify them,
+/// Bodies that a machine would not take, or should not trust: fetched unencrypted without a hash to verify them,
 /// or embedded with a hash that is not theirs.
 fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     crate::remote::resources(config, &mut |resource| {
@@ -177,8 +177,8 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
             // tftp is refused elsewhere.
             ("http", None) => {
                 let message = format!(
-                    "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or \
-                     add the hash",
+                    "{} is fetched unencrypted and without verification.hash, so it can be modified in transit; use https \
+                     or add the hash",
                     quote(&seaworthy_fetch::redact(url))
                 );
                 let place = resource.get("source").unwrap_or(resource);
@@ -207,8 +207,8 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
             && let Err(BodyError::Gzip(GzipError::Malformed(why))) = bytes_of(resource, MAX_BODY_BYTES)
         {
             let message = format!(
-                "compression is gzip, but the embedded content cannot be unpacked ({why}), so no machine can write it; drop \
-                 compression if the content is plain, or pack it with gzip"
+                "compression is gzip, but the embedded content cannot be decompressed ({why}), so no machine can write it; drop \
+                 compression if the content is plain, or compress it with gzip"
             );
             found(Severity::Warning, compression, "not-gzip", message);
         }
@@ -226,14 +226,12 @@ fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'st
             };
             // The text itself is not shown: it may be a secret.
             let what = if text.contains("PRIVATE KEY") {
-                "this is a private key, and everyone who reads the manifest has it: replace the pair"
+                "this is a private key, exposed to every reader of the manifest; replace the key pair"
             } else {
                 "not an SSH public key, so no one can log in with it"
             };
-            let message = format!(
-                "{what}; accepted is a line of a .pub file: the kind of the key, a blank and its bytes, such as \
-                 ssh-ed25519 AAAA…"
-            );
+            let message =
+                format!("{what}; expected a line of a .pub file: key type, space, key data, such as ssh-ed25519 AAAA…");
             found(Severity::Warning, key, "ssh-key", message);
         }
     }
@@ -246,7 +244,7 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         && !KERNEL_TYPES.contains(&text)
     {
         let near = did_you_mean(text, &KERNEL_TYPES);
-        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages{near}");
+        let message = format!("kernelType={text} is invalid; expected one of \"\", default, realtime, 64k-pages{near}");
         findings.push(error(source, kernel, "kernel-type", message));
     }
     let unknown: Vec<&Node<'_>> = source
@@ -258,7 +256,7 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         let names: Vec<&str> = unknown.iter().filter_map(|node| node.as_str()).collect();
         let near = names.iter().map(|name| did_you_mean(name, &EXTENSIONS)).find(|near| !near.is_empty());
         let message = format!(
-            "invalid extensions found: [{}]; accepted are {}{}",
+            "invalid extensions found: [{}]; expected any of {}{}",
             names.join(" "),
             EXTENSIONS.join(", "),
             near.unwrap_or_default()
@@ -274,9 +272,9 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
     for argument in source.list("kernelArguments") {
         let Some(text) = argument.as_str().filter(|text| text.is_empty() || text.trim() != *text) else { continue };
         let message = if text.trim().is_empty() {
-            "the kernel argument is empty; take it out, or name the argument that was meant".to_owned()
+            "the kernel argument is empty; remove it, or name the argument that was meant".to_owned()
         } else {
-            format!("the kernel argument {} has blanks at its ends; take them off", quote(text))
+            format!("the kernel argument {} has leading or trailing spaces; remove them", quote(text))
         };
         findings.push(Finding { severity: Severity::Warning, ..error(source, argument, "blank-argument", message) });
     }

@@ -347,7 +347,7 @@ fn reason(subject: &Subject, field: &str) -> &'static str {
         (_, "mode") => "before Ignition 2.2 a missing mode means 0",
         (_, "id") => "in Ignition 2.0 a missing owner means root",
         (_, "source") => "in Ignition 2.x a body without a source is empty",
-        (_, "compression") => "content that was fetched is embedded unpacked",
+        (_, "compression") => "content that was fetched is embedded decompressed",
         (Subject::Field(name), _) => match name.as_str() {
             "fips" => "off unless a MachineConfig enables it",
             "kernelType" => "the OS image's own kernel unless a MachineConfig selects another",

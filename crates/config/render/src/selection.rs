@@ -95,7 +95,7 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
         count => format!("there are {count} MachineConfigs, and none of them matches"),
     };
     let next = match selector.keys().find(|key| is_like_role(key)) {
-        Some(key) => format!("the selector asks for {key:?}; did you mean {:?}?", keys::ROLE),
+        Some(key) => format!("the selector requires the label {key:?}; did you mean {:?}?", keys::ROLE),
         None => "correct their labels or the selector, or add a MachineConfig that matches".to_owned(),
     };
     format!("{count}: {named}; {next}")
@@ -119,7 +119,7 @@ pub fn describe_role(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
             match misspelt {
                 Some(key) => format!("label {key:?} (did you mean {:?}?)", keys::ROLE),
                 None if source.label_keys().any(is_like_role) => {
-                    format!("a label for its role that is not called {}", keys::ROLE)
+                    format!("a role label other than {}", keys::ROLE)
                 }
                 None => format!("no label {}", keys::ROLE),
             }
@@ -138,7 +138,7 @@ pub fn not_selected(source: &MachineConfig<'_>, pools: &[Pool]) -> Finding {
         pool: None,
         subject: String::new(),
         places: vec![FieldLocation::machine_config(source.name(), &Path::of(&["metadata", "labels"]))],
-        message: format!("no pool selects it, so it does nothing: {role}; {}", selectors_of(pools)),
+        message: format!("no pool selects it, so it has no effect: {role}; {}", selectors_of(pools)),
     }
 }
 

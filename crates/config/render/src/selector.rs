@@ -102,9 +102,9 @@ fn inspect_requirement(node: &Node<'_>, path: &Path, inspection: &mut Inspection
     }
     let values: Vec<String> = node.list_of("values").iter().filter_map(Node::as_str).map(str::to_owned).collect();
     if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
-        wrong("values", format!("found {}; accepted is a list of strings", values.describe()));
+        wrong("values", format!("found {}; expected a list of strings", values.describe()));
     } else if values.len() != node.list_of("values").len() {
-        wrong("values", "accepted are strings; quote them".to_owned());
+        wrong("values", "expected strings; quote them".to_owned());
     } else {
         match node.text_of("operator") {
             "In" | "NotIn" if values.is_empty() => {
@@ -121,7 +121,7 @@ fn inspect_requirement(node: &Node<'_>, path: &Path, inspection: &mut Inspection
         let near = spelling::nearest(name, OPERATORS);
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         let accepted = OPERATORS.join(", ");
-        wrong("operator", format!("invalid label selector operator {name:?}; accepted are {accepted}{near}"));
+        wrong("operator", format!("invalid label selector operator {name:?}; expected one of {accepted}{near}"));
         return None;
     };
     is_sound.then(|| Requirement { key: key.to_owned(), operator })

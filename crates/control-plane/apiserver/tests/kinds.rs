@@ -177,19 +177,19 @@ async fn pod_that_does_not_work_may_go_while_enough_others_do() {
 async fn event_is_one_object_in_two_groups() {
     let server = server().await;
     let (core, new) = ("/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events");
-    let event = json!({"metadata": {"name": "e"}, "eventTime": "2026-01-02T03:04:05.000000Z", "note": "said",
+    let event = json!({"metadata": {"name": "e"}, "eventTime": "2026-01-02T03:04:05.000000Z", "note": "noted",
         "reportingController": "example.com/c", "reportingInstance": "i", "action": "Act", "reason": "R",
         "type": "Normal", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}});
     make(&server, new, event).await;
     let (_, list) =
         send(&server, admin(), Method::GET, &format!("{core}?fieldSelector=involvedObject.name=p"), Value::Null).await;
-    assert_eq!(list["items"][0]["message"], "said");
+    assert_eq!(list["items"][0]["message"], "noted");
     assert_eq!(list["items"][0]["reportingComponent"], "example.com/c");
     let (code, _) = send(&server, admin(), Method::PATCH, &format!("{core}/e"), json!({"count": 2})).await;
     assert_eq!(code, 200);
     let (_, list) =
         send(&server, admin(), Method::GET, &format!("{new}?fieldSelector=regarding.name=p"), Value::Null).await;
-    assert_eq!((&list["items"][0]["deprecatedCount"], &list["items"][0]["note"]), (&json!(2), &json!("said")));
+    assert_eq!((&list["items"][0]["deprecatedCount"], &list["items"][0]["note"]), (&json!(2), &json!("noted")));
     assert_eq!(list["apiVersion"], "events.k8s.io/v1");
     assert_eq!(send(&server, admin(), Method::DELETE, &format!("{new}/e"), Value::Null).await.0, 200);
     assert_eq!(send(&server, admin(), Method::GET, &format!("{core}/e"), Value::Null).await.0, 404);

@@ -287,8 +287,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unauthenticated_connections_are_kept_within_their_grace() {
-        const GRACE: Duration = Duration::from_secs(5);
-        let limiter = ConnectionLimiter::new(2, GRACE);
+        const EVICTION_GRACE_PERIOD: Duration = Duration::from_secs(5);
+        let limiter = ConnectionLimiter::new(2, EVICTION_GRACE_PERIOD);
         let (_, first) = idle_connection(&limiter, ONE);
         tokio::time::advance(Duration::from_secs(2)).await;
         let (_, second) = idle_connection(&limiter, ONE);

@@ -31,7 +31,7 @@ impl Packed {
             Packed::Plain(bytes) => bytes.clone(),
             Packed::Delta { delta, length, model } => match unpack(delta, *length, model) {
                 Ok(bytes) => bytes,
-                Err(reason) => panic!("a body cannot be unpacked: {reason}; the memory of this process is damaged"),
+                Err(reason) => panic!("a body cannot be decompressed: {reason}; the memory of this process is damaged"),
             },
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a body cannot be unpacked")]
+    #[should_panic(expected = "a body cannot be decompressed")]
     fn damaged_body_is_not_served_as_nothing() {
         Packed::Delta { delta: Arc::from(&b"\xff"[..]), length: 900, model: Arc::from(&b"model"[..]) }.bytes();
     }

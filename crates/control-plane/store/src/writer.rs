@@ -195,7 +195,7 @@ impl Writer {
             if let Err(error) = self.engine.append(&group.rows) {
                 // Once, not for every commit that a full disk refuses.
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::error!(%error, "store: cannot write; commits are refused until it works again");
+                    tracing::error!(%error, "store: write failed; commits are rejected until writes succeed");
                 }
                 let (cause, is_full) = (Arc::from(error.to_string()), error.is_full());
                 let failure = CommitError::Unavailable { cause, is_full };
@@ -206,7 +206,7 @@ impl Writer {
                 return;
             }
             if std::mem::replace(&mut self.is_failing, false) {
-                tracing::info!("store: writes work again");
+                tracing::info!("store: writes succeed again");
             }
             self.publish(group.events);
         }

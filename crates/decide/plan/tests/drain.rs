@@ -109,7 +109,7 @@ fn pods_of_daemon_sets_and_mirrors_stay_and_the_rest_leaves() {
     budget("db", json!({"selector": {"matchLabels": {"app": "web"}}}), json!({"disruptionsAllowed": 0})),
     1, &["p0"], &[], ""
 )]
-#[case::is_about_everybody(
+#[case::is_about_all(
     budget("db", json!({"selector": {}}), json!({"disruptionsAllowed": 0})),
     1, &[], &[], "PDB shop/db (pod p0)"
 )]
@@ -213,13 +213,13 @@ fn changes(decision: &Decision<'_, Report>) -> Vec<Change> {
     decision.changes().collect()
 }
 
-const NO_TIME: SignedDuration = SignedDuration::ZERO;
+const ZERO_DELAY: SignedDuration = SignedDuration::ZERO;
 
 #[test]
 fn row_d43_a_drain_cordons_evicts_and_then_reports_that_it_is_done() {
     let pods = sorted(&[pod("p", json!({}))], &[], EvictionRules::default());
     let mut node = asks("drain-1");
-    let decision = decide(&node, &pods, NO_TIME);
+    let decision = decide(&node, &pods, ZERO_DELAY);
     assert_eq!(decision.report.progress, DrainProgress::Draining);
     // What was true before is not any more.
     let annotations = json!({CORDONED_FOR.as_str(): "drain-1", annotation::LAST_APPLIED_DRAIN.as_str(): null});
@@ -228,12 +228,12 @@ fn row_d43_a_drain_cordons_evicts_and_then_reports_that_it_is_done() {
 
     annotate(&mut node, CORDONED_FOR, "drain-1");
     let node = cordoned(node);
-    let decision = decide(&node, &pods, NO_TIME);
+    let decision = decide(&node, &pods, ZERO_DELAY);
     let evicted = changes(&decision);
     assert!(matches!(&evicted[..], [Change { object, action: Action::Evict }] if object.name == "p"), "{decision:?}");
     assert_eq!(decision.recheck, Some(Duration::from_secs(60)));
 
-    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let decision = decide(&node, &Evictions::default(), ZERO_DELAY);
     assert_eq!(decision.report.progress, DrainProgress::Done);
     let reported = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): "drain-1"}}});
     assert_eq!(patch(&decision), Some(reported));
@@ -243,7 +243,7 @@ fn row_d43_a_drain_cordons_evicts_and_then_reports_that_it_is_done() {
 fn row_d44_node_that_a_user_uncordoned_is_cordoned_again_and_not_reported_as_drained() {
     let mut node = asks("drain-1");
     annotate(&mut node, CORDONED_FOR, "drain-1");
-    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let decision = decide(&node, &Evictions::default(), ZERO_DELAY);
     assert_eq!(decision.report.progress, DrainProgress::Draining);
     assert_eq!(patch(&decision).unwrap()["spec"], json!({"unschedulable": true}));
     assert_eq!(
@@ -255,10 +255,10 @@ fn row_d44_node_that_a_user_uncordoned_is_cordoned_again_and_not_reported_as_dra
 #[test]
 fn nothing_is_cordoned_for_pods_that_cannot_leave() {
     let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], EvictionRules::default());
-    let decision = decide(&asks("drain-1"), &blocked, NO_TIME);
+    let decision = decide(&asks("drain-1"), &blocked, ZERO_DELAY);
     assert_eq!((&decision.report.progress, changes(&decision)), (&DrainProgress::Blocked, Vec::new()));
     // Once it is cordoned, by any client, it stays so.
-    let decision = decide(&cordoned(asks("drain-1")), &blocked, NO_TIME);
+    let decision = decide(&cordoned(asks("drain-1")), &blocked, ZERO_DELAY);
     assert_eq!((&decision.report.progress, changes(&decision)), (&DrainProgress::Draining, Vec::new()));
 }
 
@@ -271,7 +271,7 @@ fn warnings(decision: &Decision<'_, Report>) -> Vec<(bool, &'static str, String)
 #[test]
 fn blocked_drain_is_announced_once_for_each_set_of_blockers() {
     let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], EvictionRules::default());
-    for (node, lasts) in [(asks("drain-1"), NO_TIME), (cordoned(asks("drain-1")), drain::SLOW_RETRY_DELAY)] {
+    for (node, lasts) in [(asks("drain-1"), ZERO_DELAY), (cordoned(asks("drain-1")), drain::SLOW_RETRY_DELAY)] {
         let decided = |reported: Option<&str>| decide_reported(&node, &blocked, lasts, reported);
         let reported = |reported: Option<&str>| {
             let decision = decided(reported);
@@ -284,14 +284,14 @@ fn blocked_drain_is_announced_once_for_each_set_of_blockers() {
         assert_eq!(reported(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
     }
     let free = sorted(&[pod("p", json!({}))], &[allowing(1)], EvictionRules::default());
-    let decision = decide_reported(&cordoned(asks("drain-1")), &free, NO_TIME, None);
+    let decision = decide_reported(&cordoned(asks("drain-1")), &free, ZERO_DELAY, None);
     assert_eq!(warnings(&decision), []);
 }
 
 #[test]
 fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_while() {
     // One pod of two was evicted; until it runs elsewhere the budget allows nothing.
-    let ending = |name: &str| pod(name, json!({"metadata": {"deletionTimestamp": (NOW - NO_TIME).to_string()}}));
+    let ending = |name: &str| pod(name, json!({"metadata": {"deletionTimestamp": (NOW - ZERO_DELAY).to_string()}}));
     let node = cordoned(asks("drain-1"));
     let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], EvictionRules::default());
     let decision = decide_reported(&node, &found, drain::SLOW_RETRY_DELAY - SignedDuration::from_secs(1), None);
@@ -317,7 +317,7 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     // Nor is waited for what never changes by itself.
     let never = budget("db", json!({"maxUnavailable": 0}), json!({"disruptionsAllowed": 0}));
     let decision =
-        decide_reported(&node, &sorted(&[pod("p", json!({}))], &[never], EvictionRules::default()), NO_TIME, None);
+        decide_reported(&node, &sorted(&[pod("p", json!({}))], &[never], EvictionRules::default()), ZERO_DELAY, None);
     assert_eq!(warnings(&decision).len(), 1);
 }
 
@@ -327,7 +327,7 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     let stuck = pod("p", json!({"metadata": {"deletionTimestamp": due.to_string()}}));
     let found = sorted(&[stuck], &[], EvictionRules::default());
     let node = cordoned(asks("drain-1"));
-    let decision = decide_reported(&node, &found, NO_TIME, None);
+    let decision = decide_reported(&node, &found, ZERO_DELAY, None);
     let text = format!("pod shop/p, which should have terminated at {due}");
     assert_eq!(
         (decision.report.progress.clone(), decision.report.blocker.as_deref()),
@@ -369,7 +369,7 @@ fn retries_slow_down_and_an_alert_is_raised_after_an_hour(
 fn row_d42_our_cordon_is_lifted_together_with_the_answer() {
     let mut node = cordoned(asks("uncordon-1"));
     annotate(&mut node, CORDONED_FOR, "drain-1");
-    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let decision = decide(&node, &Evictions::default(), ZERO_DELAY);
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1", CORDONED_FOR.as_str(): null});
     let expected = json!({"metadata": {"annotations": answer}, "spec": {"unschedulable": null}});
     assert_eq!((decision.report.progress.clone(), patch(&decision)), (DrainProgress::Done, Some(expected)));
@@ -380,12 +380,12 @@ fn our_cordon_is_lifted_for_a_request_that_was_the_last_one_before_it() {
     let mut node = cordoned(asks("uncordon-1"));
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "uncordon-1");
     assert_eq!(
-        decide(&node, &Evictions::default(), NO_TIME).report.progress,
+        decide(&node, &Evictions::default(), ZERO_DELAY).report.progress,
         DrainProgress::Idle,
         "another client cordoned it"
     );
     annotate(&mut node, CORDONED_FOR, "drain-2");
-    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let decision = decide(&node, &Evictions::default(), ZERO_DELAY);
     let lifted = patch(&decision).unwrap();
     assert_eq!(lifted["spec"], json!({"unschedulable": null}));
     assert_eq!(lifted["metadata"]["annotations"][CORDONED_FOR.as_str()], Value::Null);
@@ -393,11 +393,11 @@ fn our_cordon_is_lifted_for_a_request_that_was_the_last_one_before_it() {
 
 #[test]
 fn a_cordon_that_is_not_ours_is_never_lifted() {
-    let decision = decide(&cordoned(asks("uncordon-1")), &Evictions::default(), NO_TIME);
+    let decision = decide(&cordoned(asks("uncordon-1")), &Evictions::default(), ZERO_DELAY);
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1"});
     assert_eq!(patch(&decision), Some(json!({"metadata": {"annotations": answer}})));
     // Nor made ours by a drain that found it.
-    let decision = decide(&cordoned(asks("drain-1")), &Evictions::default(), NO_TIME);
+    let decision = decide(&cordoned(asks("drain-1")), &Evictions::default(), ZERO_DELAY);
     assert_eq!(patch(&decision).unwrap()["metadata"]["annotations"][CORDONED_FOR.as_str()], Value::Null);
 }
 
@@ -405,7 +405,7 @@ fn a_cordon_that_is_not_ours_is_never_lifted() {
 fn completed_request_is_ignored_and_an_invalid_one_is_refused() {
     let mut node = asks("drain-1");
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "drain-1");
-    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, DrainProgress::Idle);
+    assert_eq!(decide(&node, &Evictions::default(), ZERO_DELAY).report.progress, DrainProgress::Idle);
     for text in ["flood-1", "drain", "-1"] {
         let error = drain::request(&NodeView::of(&asks(text), None)).unwrap_err();
         assert!(error.to_string().starts_with("Node w1: annotation "), "{error}");

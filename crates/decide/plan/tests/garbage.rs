@@ -37,7 +37,7 @@ fn inputs<'a>(machine_configs: &'a [&'a MachineConfig]) -> Inputs<'a> {
         progress: &[],
         pools: &[],
         also_used: &[],
-        limits: RetentionLimits { kept: 2, ..RetentionLimits::default() },
+        limits: RetentionLimits { max_kept: 2, ..RetentionLimits::default() },
         now: now(),
     }
 }
@@ -48,7 +48,10 @@ fn the_newest_of_each_pool_stay_and_older_ones_go() {
     let all: Vec<&MachineConfig> = workers.iter().chain(&infras).collect();
     let decision = decide(&inputs(&all));
     assert_eq!(decision.delete, ["rendered-infra-00", "rendered-worker-00", "rendered-worker-01"]);
-    assert_eq!(RetentionLimits::default(), RetentionLimits { kept: 10, grace: SignedDuration::from_hours(1) });
+    assert_eq!(
+        RetentionLimits::default(),
+        RetentionLimits { max_kept: 10, grace_period: SignedDuration::from_hours(1) }
+    );
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn order_is_reported_before_it_is_given_and_so_is_the_reason_for_waiting() {
     let reason = Reason::Budget { max: 1, used_by: [].into() };
     let waits = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
     assert_eq!(waits.spec.config_version.desired, "0");
-    assert_eq!(condition_of(&waits, "Updated"), ["False", "Budget", "waits for its turn: budget 1 is used"]);
+    assert_eq!(condition_of(&waits, "Updated"), ["False", "Budget", "waiting: budget 1 is used up"]);
 }
 
 #[test]

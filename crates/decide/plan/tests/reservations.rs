@@ -92,7 +92,7 @@ fn node_beyond_a_full_reservation_waits_for_orders_in_progress() {
     assert_eq!(count(|reason| matches!(reason, Reason::OrdersInProgress { .. })), 1100 - chosen);
     let text = decision.waiting.iter().find(|waiting| matches!(waiting.reason, Reason::OrdersInProgress { .. }));
     let text = text.unwrap().reason.to_string();
-    assert_eq!(text, format!("waits for its turn: {chosen} orders are in progress"));
+    assert_eq!(text, format!("waiting: {chosen} orders are in progress"));
 }
 
 #[test]

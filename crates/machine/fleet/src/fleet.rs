@@ -262,20 +262,20 @@ impl MachineTask {
             let is_cut = tokio::select! {
                 () = Box::pin(daemon.run()) => false,
                 () = self.reset.notified() => true,
-                () = self.kubelet.heartbeat(timings.heartbeat, &boot) => false,
+                () = self.kubelet.heartbeat(timings.heartbeat_interval, &boot) => false,
             };
             if is_cut {
                 // The daemon's present work fails without power, and must not continue after the boot.
                 daemon.wait_idle().await;
-                tokio::time::sleep(timings.boot).await;
+                tokio::time::sleep(timings.boot_delay).await;
                 self.host.power_on(Unsynced::Lost);
             } else if self.host.is_reboot_requested() {
                 self.kubelet.report(false, &boot).await;
-                tokio::time::sleep(timings.boot).await;
+                tokio::time::sleep(timings.boot_delay).await;
                 self.host.boot_orderly();
             } else {
                 // The daemon has ended by itself, and is restarted as by systemd.
-                tokio::time::sleep(timings.intervals.first_retry).await;
+                tokio::time::sleep(timings.intervals.initial_retry_delay).await;
                 continue;
             }
             self.boots.fetch_add(1, Ordering::Relaxed);

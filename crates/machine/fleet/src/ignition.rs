@@ -49,13 +49,14 @@ pub async fn fetch_config(stub: &Value, timeout: Duration) -> Result<Value, Stri
 /// The request of a stub: URL, headers and certificate authorities.
 fn request(stub: &Value) -> Result<Request, String> {
     let reference = &stub["ignition"]["config"]["merge"][0];
-    let url = reference["source"].as_str().ok_or("the stub has no ignition.config.merge[0].source")?;
+    let url = reference["source"].as_str().ok_or("the pointer config has no ignition.config.merge[0].source")?;
     let mut request = Request::config(url);
     let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     request.headers = list(&reference["httpHeaders"]).map(|it| (text(it, "name"), text(it, "value"))).collect();
     let authorities = list(&stub["ignition"]["security"]["tls"]["certificateAuthorities"]).map(|authority| {
         let source = authority["source"].as_str().unwrap_or_default();
-        let pem = data_url::decode(source).map_err(|error| format!("the stub's certificateAuthorities: {error}"))?;
+        let pem = data_url::decode(source)
+            .map_err(|error| format!("the pointer config's certificateAuthorities: {error}"))?;
         Ok(Arc::from(pem.as_ref()))
     });
     let certificate_authorities = authorities.collect::<Result<_, String>>()?;

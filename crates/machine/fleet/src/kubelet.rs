@@ -35,7 +35,7 @@ impl Kubelet {
     /// Writes the status of the node, and retries until that succeeds.
     pub async fn report(&mut self, is_ready: bool, boot_id: &str) {
         while let Err(error) = self.try_report(is_ready, boot_id).await {
-            tracing::warn!(node = self.name, "its status cannot be written: {error}");
+            tracing::warn!(node = self.name, "cannot write the Node's status: {error}");
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }

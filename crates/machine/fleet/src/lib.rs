@@ -42,11 +42,11 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetTimings {
     /// The duration of a reboot.
-    pub boot: Duration,
+    pub boot_delay: Duration,
     /// The duration of a pod's termination.
-    pub pod_end: Duration,
+    pub pod_termination_delay: Duration,
     /// The interval of a kubelet's status updates; `None` for no updates.
-    pub heartbeat: Option<Duration>,
+    pub heartbeat_interval: Option<Duration>,
     /// The intervals of the daemons.
     pub intervals: DaemonIntervals,
 }
@@ -55,9 +55,9 @@ impl Default for FleetTimings {
     /// Fast, but long enough to be noticed by a user.
     fn default() -> Self {
         FleetTimings {
-            boot: Duration::from_secs(2),
-            pod_end: Duration::from_secs(1),
-            heartbeat: None,
+            boot_delay: Duration::from_secs(2),
+            pod_termination_delay: Duration::from_secs(1),
+            heartbeat_interval: None,
             intervals: DaemonIntervals::default(),
         }
     }

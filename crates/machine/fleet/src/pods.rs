@@ -148,13 +148,13 @@ async fn start(client: &Client, pod: &Pod, clock: &Clock) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     // A deleted pod needs no start; any other error is retried with the next change.
     if let Err(error) = pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&status)).await {
-        tracing::debug!(pod = pod.name_any(), "cannot be started: {error}");
+        tracing::debug!(pod = pod.name_any(), "cannot start the pod: {error}");
     }
 }
 
 /// Deletes a pod after its termination; returns its UID, and whether it is done.
 async fn end(client: Client, pod: Pod, timings: FleetTimings) -> (String, bool) {
-    tokio::time::sleep(timings.pod_end).await;
+    tokio::time::sleep(timings.pod_termination_delay).await;
     let pods: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
     let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default().grace_period(0) };

@@ -387,7 +387,10 @@ async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing
 async fn boots_take_the_time_that_they_are_given() {
     let cluster = Embedded::start().await;
     let boot = Duration::from_secs(600);
-    let world = World::without_sockets(cluster.client(), FleetTimings { boot, ..timings() }).await.and_workers(3).await;
+    let world = World::without_sockets(cluster.client(), FleetTimings { boot_delay: boot, ..timings() })
+        .await
+        .and_workers(3)
+        .await;
     let start = tokio::time::Instant::now();
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
@@ -400,7 +403,7 @@ async fn node_gives_signs_of_life_as_often_as_it_should() {
     let mut world = World::without_sockets(cluster.client(), timings()).await;
     let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
     let clock = Arc::new(move || day + start.elapsed());
-    let timings = FleetTimings { heartbeat: Some(Duration::from_secs(10)), ..timings() };
+    let timings = FleetTimings { heartbeat_interval: Some(Duration::from_secs(10)), ..timings() };
     world.fleet =
         Fleet::start(world.client.clone(), FleetOptions { timings, clock, ..FleetOptions::new(world.client.clone()) });
     world.fleet.add("w1", "worker").await.unwrap();

@@ -135,9 +135,9 @@ fn a_folder_of_a_machine_that_runs_is_refused() {
     let root = root();
     std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
     let error = FolderHost::open(root.path()).err().unwrap().to_string();
-    assert!(error.contains("it runs") && error.contains("chroot"), "{error}");
+    assert!(error.contains("it is running") && error.contains("chroot"), "{error}");
     let error = FolderHost::open(Path::new("/")).err().unwrap().to_string();
-    assert!(error.contains("it runs"), "{error}");
+    assert!(error.contains("it is running"), "{error}");
 }
 
 #[test]
@@ -163,6 +163,6 @@ fn a_password_is_changed_in_its_line_only() {
     host.set_password("core", "$6$new").unwrap();
     assert_eq!(std::fs::read_to_string(&shadow).unwrap(), "root:*:1:2\ncore:$6$new:3:4:5\n");
     assert_eq!(host.user("core").unwrap().unwrap().password, "$6$new");
-    assert!(host.set_password("nobody-here", "x").is_err());
+    assert!(host.set_password("missing-user", "x").is_err());
     assert!(host.set_password("core", "a:b").is_err());
 }

@@ -87,7 +87,7 @@ impl AttemptContext {
         if !is_current || context.must_update() {
             let boot = match (is_forced, is_mismatched) {
                 (true, _) => Some(format!("{} exists", paths::FORCE)),
-                (false, true) => Some(format!("what is booted is not {}", disk.name)),
+                (false, true) => Some(format!("the booted system does not match {}", disk.name)),
                 (false, false) => None,
             };
             let failed = FailedUpdate::load(host, &context.to.name)?;
@@ -253,7 +253,11 @@ impl<H: Host> Agent<H> {
         }
         if let Some(failed) = context.refusal.filter(|_| !is_forced) {
             let reason = match is_current {
-                true => format!("{}; another order is followed; create {} to retry this one", failed.why, paths::FORCE),
+                true => format!(
+                    "{}; not retried until another order arrives; create {} to retry it now",
+                    failed.why,
+                    paths::FORCE
+                ),
                 false => failed.why,
             };
             return Err(Failure { next_attempt: NextAttempt::OnChange, ..Failure::degraded(reason) });

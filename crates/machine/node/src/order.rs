@@ -56,7 +56,7 @@ impl Config {
                 return Err(Failure::degraded(reason));
             }
             ConfigSpec::NotRead => {
-                return Err(Failure::degraded(format!("MachineConfig {name} was not read; it is read again")));
+                return Err(Failure::degraded(format!("MachineConfig {name} could not be read; retrying")));
             }
         };
         Ok(TargetState::parse(&self.name, Arc::clone(spec), self.built_image())?)

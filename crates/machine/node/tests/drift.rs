@@ -95,7 +95,7 @@ fn what_was_reverted_is_reported_once_whatever_becomes_of_the_order(#[case] what
 }
 
 #[test]
-fn a_file_that_has_grown_is_not_read_when_putting_it_right_is_taken_back() {
+fn a_file_that_has_grown_is_not_read_when_its_repair_is_undone() {
     let quiet = "/etc/nmstate/openshift/a";
     let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "ours")]));
     let mut node = Node::new(FakeHost::new("m"), &old);

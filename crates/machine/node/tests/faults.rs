@@ -173,7 +173,7 @@ fn service_that_fails_or_never_ends_is_named_and_its_files_are_the_old_ones(
     machine.recovers(&config("old", &files(vec![file(path, "old")])));
     *machine.services.0.lock().unwrap() = service;
     let new = config("new", &files(vec![file(path, "new")]));
-    machine.fails(&new, &["systemctl reload -- crio.service", word, "old is back in place"]);
+    machine.fails(&new, &["systemctl reload -- crio.service", word, "rolled back to old"]);
     assert_eq!(machine.text(path).as_deref(), Some("old"));
     *machine.services.0.lock().unwrap() = Service::Well;
     machine.recovers(&new);

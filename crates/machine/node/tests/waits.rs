@@ -146,8 +146,7 @@ fn a_boot_that_does_not_come_is_reported_and_requested_again_with_longer_pauses(
     clock.advance_minutes(1);
     let late = attempt(&mut node);
     assert_eq!((late.state, late.is_rebooting, late.next_attempt), (State::Degraded, false, NextAttempt::OnChange));
-    let expected =
-        "asked for a reboot at 1970-01-01T00:00:00Z (boots into new), and the machine is still in the same boot";
+    let expected = "reboot requested at 1970-01-01T00:00:00Z (boots into new), but the machine has not rebooted";
     assert!(late.reason.starts_with(expected), "{}", late.reason);
     assert_eq!(asked(&node), 2);
     clock.advance_minutes(9);
@@ -256,7 +255,7 @@ fn a_first_boot_that_does_not_come_is_reported_as_well() {
     clock.advance_minutes(5);
     let report = agent.sync(&order, &mut |_| true);
     assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
-    assert!(report.reason.starts_with("asked for a reboot at 1970-01-01T00:00:00Z ("), "{}", report.reason);
+    assert!(report.reason.starts_with("reboot requested at 1970-01-01T00:00:00Z ("), "{}", report.reason);
 }
 
 // === A node that has lost what it is in ===

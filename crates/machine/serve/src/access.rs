@@ -65,7 +65,7 @@ pub enum TokensError {
     #[error("{file}: cannot be read: {cause}")]
     File { file: String, cause: std::io::Error },
     /// A line is not a token.
-    #[error("{file}, line {line}: not a token; a line is one token without blanks, or a comment that begins with #")]
+    #[error("{file}, line {line}: not a token; a line is one token without spaces, or a comment that begins with #")]
     Line {
         file: String,
         /// Counted from 1.

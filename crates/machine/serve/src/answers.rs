@@ -102,7 +102,7 @@ impl Answers {
     pub fn get(&self, version: Version) -> Result<&Answer, &str> {
         match Version::WRITABLE.iter().position(|known| *known == version) {
             Some(at) => self.by_version[at].as_ref().map_err(String::as_str),
-            None => Err("nothing is served in this version"),
+            None => Err("this Ignition version is not served"),
         }
     }
 

@@ -44,7 +44,7 @@ pub enum BootstrapError {
     #[error("{}: cannot be read: {cause}", path.display())]
     File { path: PathBuf, cause: std::io::Error },
     /// The name of a registry, which becomes part of a path, is not valid.
-    #[error("{found:?} is not a registry; accepted are a host, or a host and its port: host or host:port")]
+    #[error("{found:?} is not a registry; expected host or host:port")]
     Registry { found: String },
 }
 

@@ -34,7 +34,7 @@ const HEALTH_PATH: &str = "/healthz";
 /// Headers have limits.
 const MAX_REASON_CHARS: usize = 512;
 /// Seconds after which a machine that came too early or too often should retry.
-const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
+const RETRY_DELAY_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 /// The client of a request.
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +273,7 @@ fn refusal(status: StatusCode, reason: &str) -> Response<Bytes> {
 
 fn retry_later(reason: &str) -> Response<Bytes> {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
-    response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
+    response.headers_mut().insert(RETRY_AFTER, RETRY_DELAY_SECONDS);
     response
 }
 

@@ -97,7 +97,7 @@ impl Default for Metrics {
         let help = "Time since a pool's answers were built";
         registry.register_with_unit("answers_age", help, Unit::Seconds, metrics.answers_age.clone());
         let help = "How long the source of answers has been unreachable; 0 while it is reachable";
-        registry.register_with_unit("source_away", help, Unit::Seconds, metrics.source_unreachable.clone());
+        registry.register_with_unit("source_unreachable", help, Unit::Seconds, metrics.source_unreachable.clone());
         registry.register("ready", "Whether the source of answers has been read", metrics.is_ready.clone());
         Metrics { registry, ..metrics }
     }

@@ -33,14 +33,14 @@ pub const VERSION: Version = Version::V3_1;
 pub enum StubError {
     /// The endpoint is not a host.
     #[error(
-        "{found:?} is not a host; accepted are a name or an address, with a port if it is not {PORT}: host or host:port"
+        "{found:?} is not a host; expected a name or an address, with a port if it is not {PORT}: host or host:port"
     )]
     Server { found: String },
     /// The pool has no valid name.
-    #[error("{found:?} is not a pool name; accepted are a to z, 0 to 9, - and .")]
+    #[error("{found:?} is not a pool name; expected a to z, 0 to 9, - and .")]
     Pool { found: String },
     /// The version lacks fields of a stub.
-    #[error("a stub cannot be written in version {version}; accepted are {}", accepted())]
+    #[error("a pointer config cannot be written in version {version}; expected one of {}", accepted())]
     Version { version: Version },
 }
 

@@ -56,7 +56,7 @@ impl TokenFile {
     fn read(&self) -> Result<Vec<crate::Token>, TokensError> {
         // A pipe was read to its end at the start: reading it again would block.
         if std::fs::metadata(&self.path).is_ok_and(|metadata| !metadata.is_file()) {
-            let (file, cause) = (self.path.display().to_string(), std::io::Error::other("not a regular file any more"));
+            let (file, cause) = (self.path.display().to_string(), std::io::Error::other("no longer a regular file"));
             return Err(TokensError::File { file, cause });
         }
         read_tokens(&self.path)

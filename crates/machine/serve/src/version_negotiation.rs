@@ -32,7 +32,7 @@ pub struct RequestedVersion {
 
 /// A requested version that cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Ignition {}.{} cannot be served; accepted are 2.2 and later 2.x, and 3.1 and later 3.x", .0.major, .0.minor)]
+#[error("Ignition {}.{} cannot be served; expected 2.2 or a later 2.x, or 3.1 or a later 3.x", .0.major, .0.minor)]
 pub struct UnsupportedVersion(pub RequestedVersion);
 
 /// The version to serve for an `Accept` header; several headers are one, with commas between them.

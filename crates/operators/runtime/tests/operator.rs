@@ -71,7 +71,7 @@ async fn operator_that_panics_fails_alone_and_is_started_again_after_a_growing_d
     let [supervised, others] =
         operators.each_ref().map(|operator| supervise(operator, &enabled, &context, &definitions, &availability));
 
-    // Without waiting, so that the paused clock stands still.
+    // Without waiting, so that the paused clock does not advance.
     let reports = async |lines: [&str; 2]| {
         while !lines.iter().all(|line| availability.report().contains(line)) {
             tokio::task::yield_now().await;

@@ -27,6 +27,8 @@ use crate::terminal;
 
 /// How often the certificate and token files are checked for changes.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Threads that encoded answers end soon after that, and release their memory.
+const THREAD_KEEP_ALIVE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Files that may be open besides connections: watches, probes, the log, a folder that is read.
 const OTHER_FILES: u64 = 128;
 /// Burst of an address as a multiple of its rate: a rack that is switched on comes from behind one address.
@@ -40,8 +42,7 @@ pub fn run(options: &Server) -> Result<u8, Failure> {
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // What encoded the answers ends soon after it has, and its memory with it.
-        .thread_keep_alive(Duration::from_millis(200))
+        .thread_keep_alive(THREAD_KEEP_ALIVE_TIMEOUT)
         .build()
         .map_err(|error| Failure::invalid(format!("cannot start: {error}")))?;
     let result = runtime.block_on(serve(options));

@@ -22,13 +22,13 @@ fn a_file_without_permission_is_named() {
     let program = Program::new();
     let path = program.file("secret.yaml", machine_config("{}"));
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
-    // Root reads it all the same; then reading fails only where nobody can: the memory of a process at address 0.
+    // Root reads it all the same; then reading fails only where no user can: the memory of a process at address 0.
     let file = if std::fs::File::open(&path).is_err() { "secret.yaml" } else { "/proc/self/mem" };
     program.run(["render", "-f", file]).expect(2).says(&["error: cannot read ", file]);
 }
 
 #[test]
-fn an_empty_folder_is_said_to_have_no_manifest() {
+fn an_empty_folder_is_reported_as_without_manifests() {
     let program = Program::new();
     program.file("manifests/notes.txt", "not a manifest");
     let outcome = program.run(["render", "-f", "manifests"]).expect(2);
@@ -55,7 +55,7 @@ fn hidden_files_are_passed_over() {
 fn links_that_lead_in_circles_are_followed_once() {
     let program = Program::new();
     program.file("manifests/below/a.yaml", machine_config("{}"));
-    // Two of them double the number of ways at every level: trying all would take for ever.
+    // Two of them double the number of ways at every level: trying all would not end.
     symlink(".", program.path("manifests/again")).unwrap();
     symlink("..", program.path("manifests/below/up")).unwrap();
     let outcome = program.run(["render", "-R", "-f", "manifests"]).expect(0);

@@ -102,15 +102,14 @@ fn a_finding_in_a_list_is_placed_in_its_item() {
 #[test]
 fn error_about_a_config_as_string_asks_for_an_object() {
     let outcome = render("a.json", machine_config(r#"{"config":"{\"ignition\":{\"version\":\"3.2.0\"}}"}"#)).expect(1);
-    outcome.says(&["a.json:1:", "MachineConfig 50-worker, spec.config: found the string", "take the quotes off"]);
+    outcome.says(&["a.json:1:", "MachineConfig 50-worker, spec.config: found the string", "remove the quotes"]);
 }
 
 #[test]
 fn error_about_a_numeric_label_asks_for_quotes() {
     let text = machine_config("{}").replace(r#""labels":{"#, r#""labels":{"tier":5,"#);
     let outcome = render("a.json", text).expect(1);
-    outcome
-        .says(&["MachineConfig 50-worker, metadata.labels.tier: found the number 5; accepted is a string; quote it"]);
+    outcome.says(&["MachineConfig 50-worker, metadata.labels.tier: found the number 5; expected a string; quote it"]);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn what_a_manifest_says_cannot_command_the_terminal() {
     }
 }
 
-/// What a command says and how it ends when nobody reads what it prints.
+/// What a command prints and how it ends when its output is not read.
 fn unread(program: &Program, args: &[&str]) -> Outcome {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -97,7 +97,7 @@ fn secret_of_one_side_hides_both() {
 fn render_and_world_readable_files_show_contents() {
     let program = prepared();
     assert!(program.run(["render", "-f", "old.json"]).expect(0).stdout.contains("hunter2"));
-    program.file("later.json", config(&secrets("hunter2")).replace("welcome", "farewell"));
+    program.file("later.json", config(&secrets("hunter2")).replace("welcome", "goodbye"));
     let diff = program.run(["diff", "-f", "old.json", "-f", "later.json"]).expect(1).stdout;
-    assert!(diff.contains("-welcome\n") && diff.contains("+farewell\n"), "{diff}");
+    assert!(diff.contains("-welcome\n") && diff.contains("+goodbye\n"), "{diff}");
 }

@@ -15,11 +15,11 @@ fn a_misspelt_kind_is_answered_with_the_right_one() {
     ] {
         let text =
             format!("apiVersion: machineconfiguration.openshift.io/v1\nkind: {written}\nmetadata: {{name: a}}\n");
-        let said = format!("a.yaml:2:7: an object \"a\": unknown kind \"{written}\" in ");
-        render("a.yaml", text.clone()).expect(2).says(&[&said, &format!("did you mean \"{meant}\"?")]);
+        let expected = format!("a.yaml:2:7: an object \"a\": unknown kind \"{written}\" in ");
+        render("a.yaml", text.clone()).expect(2).says(&[&expected, &format!("did you mean \"{meant}\"?")]);
         let program = Program::new();
         program.file("a.yaml", text);
-        program.run(["plan", "--server-less", "-f", "a.yaml"]).expect(2).says(&[&said]);
+        program.run(["plan", "--server-less", "-f", "a.yaml"]).expect(2).says(&[&expected]);
     }
 }
 
@@ -95,10 +95,10 @@ fn misspelt_key_is_located() {
     );
     program.file("b.json", machine_config(r#"{"kernelArgument":["a"]}"#));
     let outcome = program.run(["lint", "-f", "a.yaml", "-f", "b.json"]).expect(0);
-    for said in
+    for expected in
         ["  a.yaml:5:3: MachineConfig a, metadata.lables\n", "  a.yaml:8:3: MachineConfig a, spec.kernelArgument\n"]
     {
-        assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(expected), "{}", outcome.stdout);
     }
     let column = machine_config(r#"{"kernelArgument":["a"]}"#).find("\"kernelArgument\"").unwrap() + 1;
     assert!(outcome.stdout.contains(&format!("  b.json:1:{column}: ")), "{}", outcome.stdout);
@@ -110,11 +110,11 @@ fn misspelt_role_is_reported_for_machine_config_and_pool() {
     program.file("pool.yaml", POOL);
     program.file("a.json", machine_config("{}").replace(r#":"worker""#, r#":"wroker""#));
     let outcome = program.run(["lint", "-f", "pool.yaml", "-f", "a.json"]).expect(1);
-    for said in [
+    for expected in [
         "; there is 1 MachineConfig, and it does not match: 50-worker with role \"wroker\" (did you mean \"worker\"?); correct",
-        "so it does nothing: role \"wroker\" (did you mean \"worker\"?); the pools select: worker (machineconfiguration.openshift.io/role=worker)",
+        "so it has no effect: role \"wroker\" (did you mean \"worker\"?); the pools select: worker (machineconfiguration.openshift.io/role=worker)",
     ] {
-        assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(expected), "{}", outcome.stdout);
     }
 }
 
@@ -133,7 +133,7 @@ fn a_broken_pool_does_not_blame_the_machine_configs() {
 fn a_controller_config_of_the_wrong_type_is_not_read_as_unset() {
     let text = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ControllerConfig\nmetadata: {name: c}\nspec:\n  baseOSContainerImage: [a]\n";
     render("a.yaml", text).expect(2).says(&[
-        "a.yaml:5:25: ControllerConfig c, spec.baseOSContainerImage: found a list of 1; accepted is a string\n",
+        "a.yaml:5:25: ControllerConfig c, spec.baseOSContainerImage: found a list of 1; expected a string\n",
         "     5 |   baseOSContainerImage: [a]\n",
     ]);
 }

@@ -143,7 +143,7 @@ fn booleans_are_those_of_yaml_1_1() {
         let outcome = with_spec(&format!("  fips: {text}\n")).expect(0);
         assert_eq!(spec(&outcome)["fips"], value, "{text}");
     }
-    with_spec("  fips: 'yes'\n").expect(1).says(&["spec.fips: found the string \"yes\"; accepted is true or false"]);
+    with_spec("  fips: 'yes'\n").expect(1).says(&["spec.fips: found the string \"yes\"; expected true or false"]);
 }
 
 #[test]

@@ -4,10 +4,15 @@
 mod systemd;
 pub mod world;
 
+use std::time::Duration;
+
 use crate::served::{JSON, MERGE};
 use seaworthy_host::{FolderHost, Host as _};
 use serde_json::json;
-use world::{CONFIGS, NODES, World, said};
+use world::{CONFIGS, NODES, World, annotation};
+
+/// A changed file is reported within a second; this is for a busy machine.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn machine_config_is_written_to_the_machine_and_its_node_is_done() {
@@ -19,17 +24,17 @@ fn machine_config_is_written_to_the_machine_and_its_node_is_done() {
     world.runs(&first);
     assert!(!root.path().join("etc/machine-config-daemon/node-annotations.json").exists());
 
-    // A file that nobody knows anything of: the node is drained, and boots.
+    // A file without a known action: the node is drained, and boots.
     world.apply("50-motd", "/etc/motd", "aye\n");
     let second = world.target_after(&first);
     let node = world.runs(&second);
     assert_eq!(std::fs::read_to_string(root.path().join("etc/motd")).unwrap(), "aye\n");
-    assert_eq!(said(&node, "lastAppliedDrain"), format!("uncordon-{second}"));
-    assert_eq!((said(&node, "reason"), said(&node, "post-config-action")), (String::new(), String::new()));
+    assert_eq!(annotation(&node, "lastAppliedDrain"), format!("uncordon-{second}"));
+    assert_eq!((annotation(&node, "reason"), annotation(&node, "post-config-action")), (String::new(), String::new()));
     let boots = || std::fs::read_to_string(root.path().join("var/lib/seaworthy/boots")).unwrap();
     assert_eq!(boots(), "2\n");
 
-    // One that is known to need less gets less; what stood there is kept, and comes back.
+    // One that is known to need less gets less; what was there is kept, and comes back.
     world.apply("60-chrony", "/etc/chrony.d/pool.conf", "pool example.org\n");
     let third = world.target_after(&second);
     world.runs(&third);
@@ -54,16 +59,16 @@ fn machine_config_is_written_to_the_machine_and_its_node_is_done() {
     let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}}).to_string();
     let configs = "/apis/machineconfiguration.openshift.io/v1/controllerconfigs/machine-config-controller";
     world.server.client().ask("PATCH", configs, MERGE, &renewed).unwrap().is(200);
-    heard.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    heard.recv_timeout(WAIT_TIMEOUT).unwrap();
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "{}");
 
-    // Somebody changes a file: it is heard of, and when it is right again, that is heard of too.
+    // A user changes a file: that is reported, and so is that the file is right again.
     let motd = root.path().join("etc/motd");
     std::fs::write(&motd, "nay\n").unwrap();
-    let node = world.until(NODES, "w0", |node| said(node, "state") == "Degraded");
-    assert!(said(&node, "reason").contains("/etc/motd"), "{node:#}");
+    let node = world.until(NODES, "w0", |node| annotation(node, "state") == "Degraded");
+    assert!(annotation(&node, "reason").contains("/etc/motd"), "{node:#}");
     // What is in it is seen on the machine only.
-    assert!(!said(&node, "reason").contains("nay"), "{node:#}");
+    assert!(!annotation(&node, "reason").contains("nay"), "{node:#}");
     let diff = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_seaworthy"));
         let output = command.args(["daemon", "--diff", "--root"]).arg(root.path()).output().unwrap();
@@ -111,8 +116,8 @@ fn a_daemon_that_is_killed_in_the_middle_and_a_server_that_goes_away_change_noth
         target = world.target_after(&target);
         // It has begun, or is done already, and is killed wherever it is.
         world.until(NODES, "w0", |node| {
-            let is_begun = said(node, "state") != "Done" || said(node, "currentConfig") == target;
-            said(node, "desiredConfig") == target && is_begun
+            let is_begun = annotation(node, "state") != "Done" || annotation(node, "currentConfig") == target;
+            annotation(node, "desiredConfig") == target && is_begun
         });
         daemon.0.kill().unwrap();
         assert_eq!(daemon.0.wait().unwrap().code(), None);

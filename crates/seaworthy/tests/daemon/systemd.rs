@@ -3,7 +3,7 @@
 use seaworthy_trial::SystemdMachine;
 use serde_json::{Value, json};
 
-use crate::daemon::world::{NODES, World, said};
+use crate::daemon::world::{NODES, World, annotation};
 
 const DAEMON: &str = "\
 [Unit]
@@ -66,7 +66,7 @@ fn a_machine_with_systemd_follows_its_orders_through_restarts_boots_and_a_power_
     assert!(shown(&machine, "tick.service", "ExecStart").contains("1002"));
     assert_eq!(boot_id(&machine), boot);
 
-    // A file that nobody knows anything of: systemd boots the machine, and the daemon goes on where it was.
+    // A file without a known action: systemd boots the machine, and the daemon goes on where it was.
     world.apply("60-motd", "/etc/motd", "aye\n");
     let fourth = world.target_after(&third);
     machine.wait_until_off();
@@ -83,7 +83,9 @@ fn a_machine_with_systemd_follows_its_orders_through_restarts_boots_and_a_power_
         let text = format!("round {round}\n");
         world.apply_all("70-many", &paths, &text);
         let next = world.target_after(&target);
-        world.until(NODES, "w0", |node| said(node, "desiredConfig") == next && said(node, "state") != "Done");
+        world.until(NODES, "w0", |node| {
+            annotation(node, "desiredConfig") == next && annotation(node, "state") != "Done"
+        });
         machine.cut();
         machine.boot();
         world.runs(&next);

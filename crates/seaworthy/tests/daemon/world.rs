@@ -70,9 +70,9 @@ impl World {
         command.args(["controllers", "--install", "--no-leader-election", "--kubeconfig"]);
         command.arg(folder.path().join("data/admin.kubeconfig")).stdin(Stdio::null());
         let mut controllers = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
-        let mut said = BufReader::new(controllers.0.stderr.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.any(|line| line.contains("controllers run")));
-        std::thread::spawn(move || said.for_each(drop));
+        let mut stderr = BufReader::new(controllers.0.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(stderr.any(|line| line.contains("controllers run")));
+        std::thread::spawn(move || stderr.for_each(drop));
         World { program: program.to_owned(), folder, server, _controllers: controllers }
     }
 
@@ -114,9 +114,11 @@ impl World {
         name(&self.until(POOLS, "worker", |pool| !name(pool).is_empty() && name(pool) != old))
     }
 
-    /// Waits until the node runs a configuration and has said so.
+    /// Waits until the node runs a configuration and has reported it.
     pub fn runs(&self, config: &str) -> Value {
-        self.until(NODES, "w0", |node| said(node, "currentConfig") == config && said(node, "state") == "Done")
+        self.until(NODES, "w0", |node| {
+            annotation(node, "currentConfig") == config && annotation(node, "state") == "Done"
+        })
     }
 
     pub fn apply(&self, name: &str, path: &str, text: &str) {
@@ -173,7 +175,7 @@ impl World {
         (self.server.address, self.server.tls) = Served::wait(&mut self.server.process, self.folder.path()).unwrap();
     }
 
-    /// What a node may do, and nobody else's.
+    /// The rights of a node, limited to its own objects.
     fn allow_the_node(&self) {
         let rules = json!([
             {"apiGroups": [""], "resources": ["nodes"], "resourceNames": ["w0"], "verbs": ["get", "list", "watch", "patch"]},
@@ -249,7 +251,7 @@ impl World {
     }
 }
 
-pub fn said(node: &Value, key: &str) -> String {
+pub fn annotation(node: &Value, key: &str) -> String {
     node["metadata"]["annotations"][format!("{PREFIX}{key}")].as_str().unwrap_or_default().to_owned()
 }
 

@@ -8,7 +8,7 @@ watched() {
   exec 3< <(exec "$@" 2>&1)
   local watcher=$!
   for ((nth = 1; nth <= lines; nth++)); do
-    IFS= read -r -t 20 line <&3 || { echo "the watch ended or said nothing for 20 s"; break; }
+    IFS= read -r -t 20 line <&3 || { echo "the watch ended or sent nothing for 20 s"; break; }
     printf '%s\n' "$line"
     if ((nth == first)); then bash -c "$change" >/dev/null; fi
   done
@@ -16,7 +16,7 @@ watched() {
   exec 3<&-
 }
 
-# kubelet POD…: ends pods as the kubelet of their node does, once somebody has asked for it.
+# kubelet POD…: ends pods as the kubelet of their node does, once a client has requested it.
 kubelet() {
   local pod
   for pod; do

@@ -26,7 +26,7 @@ use server::Server;
 use tempfile::TempDir;
 
 /// How long a command of a page may take, in seconds. It is never reached unless something is wrong.
-const LIMIT: &str = "60";
+const COMMAND_TIMEOUT_SECONDS: &str = "60";
 
 #[test]
 fn kubectl_prints_what_the_pages_say() {
@@ -122,7 +122,7 @@ impl Desk {
             std::os::unix::fs::symlink(&self.kubectl, bin.join("kubectl")).unwrap();
         }
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=1", LIMIT, "bash", "-c", line]);
+        command.args(["--kill-after=1", COMMAND_TIMEOUT_SECONDS, "bash", "-c", line]);
         command.env_clear().env("HOME", self.home.path()).env("TMPDIR", self.home.path());
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
         command.env("KUBECONFIG", self.home.path().join("kubeconfig")).env("LC_ALL", "C.UTF-8");

@@ -43,7 +43,7 @@ impl Fleet {
         self.server.wait().unwrap();
     }
 
-    /// Starts the server anew on what it had kept, where it was.
+    /// Starts the server again with its data, at the same address.
     pub fn start_server_again(&mut self) {
         let mut command = self.program.command(["apiserver", "--data", "data", "--listen", &self.address]);
         let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

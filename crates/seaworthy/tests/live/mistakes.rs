@@ -29,7 +29,7 @@ fn kubeconfig(server: &str) -> String {
 }
 
 #[test]
-fn server_that_cannot_be_reached_is_said_to_be() {
+fn server_that_cannot_be_reached_is_reported_as_unreachable() {
     let program = Program::new();
     // Nothing listens on a port that was just given back.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -70,10 +70,10 @@ fn wrong_pool_and_missing_rights_are_reported() {
         .expect(2)
         .says(&["available pools: worker", "did you mean \"worker\"?"]);
     fleet.must(
-        "kubectl create serviceaccount nobody && \
-                kubectl config set-credentials nobody --token=$(kubectl create token nobody) && \
-                kubectl config set-context nobody --cluster=seaworthy --user=nobody",
+        "kubectl create serviceaccount unprivileged && \
+                kubectl config set-credentials unprivileged --token=$(kubectl create token unprivileged) && \
+                kubectl config set-context unprivileged --cluster=seaworthy --user=unprivileged",
     );
-    let outcome = fleet.run(&["rollout", "pause", "worker", "--context", "nobody"]).expect(2);
+    let outcome = fleet.run(&["rollout", "pause", "worker", "--context", "unprivileged"]).expect(2);
     outcome.says(&["cannot list machineconfigpools", "forbidden", "ask for a role"]);
 }

@@ -1,7 +1,7 @@
 //! The commands that need a cluster, on the embedded server with the controllers running beside it: the pages in `pages`, and
-//! the mistakes of a tired person.
+//! common mistakes.
 //!
-//! `TRANSCRIPTS=overwrite` writes what is printed into the pages. What differs from run to run stands there as a word:
+//! `TRANSCRIPTS=overwrite` writes what is printed into the pages. What differs from run to run is there as a word:
 //! `AGE`, or is left out.
 
 mod fleet;

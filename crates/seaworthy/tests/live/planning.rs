@@ -181,17 +181,17 @@ fn error_about_a_pool_without_machine_configs_names_what_there_is() {
     let (text, json) = planned(&fleet, &gpu, &["-f", "node.json"], 1);
     let count = fleet.must("kubectl get mc -o name | grep -vc /rendered-");
     let truth = format!("there are {} MachineConfigs, and none of them matches: ", count.trim());
-    let told = "pool gpu gets no configuration (NoMachineConfigs): ";
-    assert!(text.contains(&truth) && text.contains(told), "{text}");
+    let reported = "pool gpu gets no configuration (NoMachineConfigs): ";
+    assert!(text.contains(&truth) && text.contains(reported), "{text}");
     assert!(text.contains("its nodes are not updated until it has one: w2\n"), "{text}");
     assert!(!text.contains("reboot") && !text.contains("already pending"), "{text}");
     assert_eq!(in_pool(&json, "gpu")["nodes"][0]["byManifests"], json!(false));
 
     // The controllers say the same, and keep to it when the number changes.
     apply(&fleet, &gpu, "");
-    let said = |of: &str| fleet.must(&format!("grep -m1 '{of}' < <(kubectl get mcp gpu -w -o json 2> /dev/null)"));
-    said(&truth);
+    let wait_for = |of: &str| fleet.must(&format!("grep -m1 '{of}' < <(kubectl get mcp gpu -w -o json 2> /dev/null)"));
+    wait_for(&truth);
     fleet.must(&format!("kubectl create -f {}", given("live/given").join("50-motd.yaml").display()));
     let more = count.trim().parse::<usize>().unwrap() + 1;
-    said(&format!("there are {more} MachineConfigs, and none of them matches: "));
+    wait_for(&format!("there are {more} MachineConfigs, and none of them matches: "));
 }

@@ -23,9 +23,9 @@ fn process_answers_probes_and_releases_the_lease_on_a_stop_signal() {
     let mut command =
         fleet.program.command(["controllers", "--install", "--metrics", "127.0.0.1:0", "--log-format", "json"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
     let mut address = None;
-    let is_running = said.by_ref().any(|line| {
+    let is_running = stderr.by_ref().any(|line| {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         address = event["address"].as_str().map(str::to_owned).or(address.take());
         event["message"] == "controllers running"
@@ -51,13 +51,13 @@ fn process_that_loses_the_lease_exits_with_a_message() {
     let fleet = Fleet::server();
     let mut command = fleet.program.command(["controllers", "--install"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(said.any(|line| line.contains("controllers running")));
+    let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(stderr.any(|line| line.contains("controllers running")));
     fleet.must(
         "kubectl -n seaworthy-system patch lease seaworthy-controllers --type=merge \
                 -p '{\"spec\": {\"holderIdentity\": \"another\"}}'",
     );
-    let rest: Vec<String> = said.collect();
+    let rest: Vec<String> = stderr.collect();
     assert_eq!(process.wait().unwrap().code(), Some(1));
     assert!(rest.iter().any(|line| line.contains("lost the lease seaworthy-system/seaworthy-controllers")), "{rest:?}");
 }

@@ -24,13 +24,13 @@ fn watch_survives_a_server_restart() {
     assert!(printed.any(|line| line.contains("0 of 3 nodes updated")));
 
     fleet.end_server();
-    let mut said = BufReader::new(watching.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let note = said.next().unwrap();
+    let mut stderr = BufReader::new(watching.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let note = stderr.next().unwrap();
     assert!(note.contains("cannot be reached") && note.contains("retrying for 2 min"), "{note}");
     fleet.start_server_again();
     // What was undone is the way to the end here: these nodes never finish an order.
     fleet.must(&format!("kubectl delete -f {}", motd.display()));
     assert!(printed.any(|line| line.contains("3 of 3 nodes updated")), "it looks on");
-    assert_eq!(said.collect::<Vec<_>>(), [""; 0], "it is told once");
+    assert_eq!(stderr.collect::<Vec<_>>(), [""; 0], "it is reported once");
     Outcome::of(watching.wait_with_output().unwrap()).expect(0);
 }

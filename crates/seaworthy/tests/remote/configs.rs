@@ -72,7 +72,7 @@ fn old_configs_are_translated_on_the_way() {
 }
 
 #[test]
-fn configs_that_refer_to_each_other_are_refused_with_the_circle() {
+fn configs_that_reference_each_other_are_refused_with_the_cycle() {
     let server = Server::start(|seen, _| {
         let other = if seen.target == "/a.ign" { "/b.ign" } else { "/a.ign" };
         let url = format!("http://{}{other}", seen.header("host").unwrap());
@@ -80,8 +80,8 @@ fn configs_that_refer_to_each_other_are_refused_with_the_circle() {
     });
     let text = manifest(json!({"config": {"merge": [{"source": server.url("/a.ign")}]}}), json!([]));
     let outcome = render(&Program::new(), &text).expect(1);
-    let circle = format!("{0}/a.ign → {0}/b.ign → {0}/a.ign", server.url(""));
-    outcome.says(&["MachineConfig 50-worker", "in a circle", &circle]);
+    let cycle = format!("{0}/a.ign → {0}/b.ign → {0}/a.ign", server.url(""));
+    outcome.says(&["MachineConfig 50-worker", "in a cycle", &cycle]);
     assert_eq!(server.seen().len(), 2);
 }
 
@@ -111,7 +111,7 @@ fn a_fetched_config_that_is_wrong_is_named_with_the_place_in_it() {
 }
 
 #[test]
-fn a_page_instead_of_a_config_is_said_to_be_unreadable() {
+fn a_page_instead_of_a_config_is_reported_as_unreadable() {
     let server = Server::start(|_, _| ok("<html>please log in</html>"));
     let text = manifest(json!({"config": {"merge": [{"source": server.url("/a.ign")}]}}), json!([]));
     let outcome = render(&Program::new(), &text).expect(1);

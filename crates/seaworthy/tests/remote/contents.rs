@@ -21,7 +21,7 @@ fn content_is_embedded_and_nothing_of_the_reference_is_left() {
     let object = rendered(&outcome);
     let file = &object["spec"]["config"]["storage"]["files"][0];
     assert_eq!(decoded(&file["contents"]["source"]), "Welcome\n");
-    // How it is packed is said outright, so that nothing can be inherited; hash and headers have done their work.
+    // Its compression is explicit, so that nothing can be inherited; hash and headers have done their work.
     assert_eq!(file["contents"].as_object().unwrap().keys().collect::<Vec<_>>(), ["compression", "source"]);
     assert_eq!(file["contents"]["compression"], "");
     assert_eq!(file["mode"], 420);

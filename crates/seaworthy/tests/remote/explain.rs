@@ -9,7 +9,7 @@ use crate::remote::{hash, manifest, motd};
 const ALLOW: [&str; 2] = ["--allow-host", "127.0.0.1"];
 
 /// A URL with a password and a token in it.
-fn telling(server: &Server, path: &str) -> String {
+fn secret_url(server: &Server, path: &str) -> String {
     server.url(path).replace("http://", "http://me:hunter2@") + "?token=hunter2"
 }
 
@@ -17,7 +17,7 @@ fn telling(server: &Server, path: &str) -> String {
 fn explain_says_where_content_was_fetched_from_and_when() {
     let server = Server::start(|_, _| ok("fetched\n"));
     let program = Program::new();
-    program.file("m.json", motd(json!({"source": telling(&server, "/motd")})));
+    program.file("m.json", motd(json!({"source": secret_url(&server, "/motd")})));
     let outcome = program.run([&["explain", "-f", "m.json", "/etc/motd"][..], &ALLOW].concat()).expect(0);
     let line = outcome.stdout.lines().find(|line| line.contains("fetched from")).unwrap();
     let (before, after) = line.split_once(" at 2").unwrap();
@@ -44,7 +44,7 @@ fn explain_says_what_was_fetched_for_whom_it_overrides_without_the_password() {
     let server = Server::start(|_, _| ok("fetched\n"));
     let program = Program::new();
     let own = motd(json!({"source": "data:,own%0A"})).replace("50-worker", "60-worker");
-    program.file("m.json", motd(json!({"source": telling(&server, "/motd")})) + &own);
+    program.file("m.json", motd(json!({"source": secret_url(&server, "/motd")})) + &own);
     for format in ["text", "json"] {
         let args = [&["explain", "-f", "m.json", "/etc/motd", "-o", format][..], &ALLOW].concat();
         let outcome = program.run(args).expect(0);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::program::Program;
-use crate::remote::loopback::{Reply, Server, nobody, ok, response};
+use crate::remote::loopback::{Reply, Server, closed_address, ok, response};
 use crate::remote::{hash, impatient, manifest, motd, render};
 
 const PLACE: &str = "MachineConfig 50-worker, spec.config.storage.files[0].contents.source: ";
@@ -22,7 +22,7 @@ fn a_wrong_hash_names_both_hashes() {
     assert_eq!(outcome.json()["items"], json!([]));
     let (found, expected) = (hash(b"tampered\n"), hash(b"Welcome\n"));
     outcome.says(&["manifest.json:1:", PLACE, &server.url("/motd"), &found, &expected]);
-    // It is no accident that passes: nobody asks again, and nothing is kept.
+    // It is not transient: there is no retry, and nothing is kept.
     assert_eq!(server.seen().len(), 1);
     assert_eq!(std::fs::read_dir(program.snapshots()).unwrap().count(), 0);
 }
@@ -33,7 +33,7 @@ fn reason_of_a_failure_is_in_json() {
     let contents = json!({"source": server.url("/motd"), "verification": {"hash": hash(b"Welcome\n")}});
     let outcome = render(&Program::new(), &motd(contents)).expect(1);
     outcome.says(&["RemoteVerificationFailed"]);
-    let outcome = render(&Program::new(), &impatient_motd(&format!("http://{}/motd", nobody()))).expect(1);
+    let outcome = render(&Program::new(), &impatient_motd(&format!("http://{}/motd", closed_address()))).expect(1);
     outcome.says(&["RemoteFetchFailed"]);
 }
 
@@ -74,11 +74,11 @@ fn a_body_that_unpacks_without_end_ends_at_the_limit() {
     let packed = packer.finish().unwrap();
     let server = Server::start(move |_, _| ok(&packed));
     let contents = json!({"source": server.url("/motd"), "compression": "gzip"});
-    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "larger than the limit", "when unpacked"]);
+    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "larger than the limit", "when decompressed"]);
 }
 
 #[test]
-fn a_plain_body_that_is_said_to_be_packed_is_refused() {
+fn a_plain_body_that_is_declared_as_compressed_is_refused() {
     let server = Server::start(|_, _| ok("plain"));
     let contents = json!({"source": server.url("/motd"), "compression": "gzip"});
     render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "compression gzip is declared"]);
@@ -95,7 +95,7 @@ fn a_server_that_says_nothing_is_given_up_after_the_configured_time() {
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
-    let address = nobody();
+    let address = closed_address();
     let outcome = render(&Program::new(), &impatient_motd(&format!("http://{address}/motd"))).expect(1);
     outcome.says(&[PLACE, &address.to_string()]);
 }
@@ -104,7 +104,7 @@ fn a_server_that_is_not_there_is_named() {
 fn tftp_is_refused_with_what_to_use_instead() {
     let outcome = render(&Program::new(), &motd(json!({"source": "tftp://127.0.0.1/motd"}))).expect(1);
     let outcome = outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
-    // One thing is wrong with it, and that is said once.
+    // One thing is wrong with it, and that is reported once.
     assert_eq!(outcome.stderr.matches("tftp://").count(), 1, "{}", outcome.stderr);
     let outcome = render(&Program::new(), &motd(json!({"source": "ftp://127.0.0.1/motd"}))).expect(1);
     outcome.says(&["accepted in version 3.5.0 are arn, data, gs, http, https, s3\n"]);

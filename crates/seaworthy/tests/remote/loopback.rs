@@ -28,7 +28,7 @@ pub enum Reply {
     Send(Vec<u8>),
     /// Sends these bytes and then nothing, with the connection left open.
     Stall(Vec<u8>),
-    /// Sends these bytes and then zeros as long as anybody listens.
+    /// Sends these bytes and then zeros as long as the client reads.
     Endless(Vec<u8>),
 }
 
@@ -94,8 +94,8 @@ impl Server {
     }
 }
 
-/// An address where nobody listens.
-pub fn nobody() -> SocketAddr {
+/// An address where no process listens.
+pub fn closed_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
@@ -134,7 +134,7 @@ fn answer(mut stream: impl Read + Write, seen: &Mutex<Vec<Seen>>, handler: &Hand
     }
 }
 
-/// Reads up to the end of the head; nobody sends bodies.
+/// Reads up to the end of the head; no client sends a body.
 fn read_head(stream: &mut impl Read) -> Option<Seen> {
     let mut head = Vec::new();
     let mut byte = [0];

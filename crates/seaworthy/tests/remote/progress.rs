@@ -8,7 +8,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
 use crate::program::Program;
-use crate::remote::loopback::{Server, nobody, ok, response};
+use crate::remote::loopback::{Server, closed_address, ok, response};
 use crate::remote::{manifest, motd, render, render_with};
 
 /// The lines of standard error that have this.
@@ -18,7 +18,7 @@ fn lines<'e>(stderr: &'e str, part: &str) -> Vec<&'e str> {
 
 #[test]
 fn a_server_that_is_not_there_is_named_with_attempts_cause_and_next_step() {
-    let address = nobody();
+    let address = closed_address();
     let files = json!([
         {"path": "/a", "contents": {"source": format!("http://me:SECRET@{address}/motd?token=SECRET")}},
         {"path": "/b", "contents": {"source": format!("http://me:SECRET@{address}/motd?token=SECRET")}},
@@ -32,7 +32,7 @@ fn a_server_that_is_not_there_is_named_with_attempts_cause_and_next_step() {
     let place = "MachineConfig 50-worker, spec.config.storage.files[0].contents.source";
     let end = format!("{place}: cannot fetch {url} in 5 attempts: {refused}");
     assert!(errors[0].ends_with(&end), "{}", outcome.stderr);
-    // Whoever waited knows what for, and each line is said once.
+    // The line names what was waited for, and each is printed once.
     assert_eq!(lines(&outcome.stderr, "fetching "), [format!("note: fetching {url}")]);
     assert_eq!(lines(&outcome.stderr, "retrying "), [format!("note: retrying {url} for at most 10 s: {refused}")]);
     assert!(!outcome.stderr.contains("SECRET") && !outcome.stdout.contains("SECRET"), "{}", outcome.stderr);
@@ -54,7 +54,7 @@ fn a_terminal_sees_at_once_what_is_fetched_and_why_it_is_tried_again() {
     let output = child.wait_with_output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("rendered-worker-"));
     let mut shown = Vec::new();
-    // Reading fails once nobody holds the terminal any more.
+    // Reading fails once no process holds the terminal any more.
     let _ = File::from(master).read_to_end(&mut shown);
     let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n");
     let url = server.url("/motd");

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::program::{Outcome, Program};
-use crate::remote::loopback::{Server, nobody, ok, redirect, response};
+use crate::remote::loopback::{Server, closed_address, ok, redirect, response};
 use crate::remote::{hash, impatient, manifest, render};
 
 const SECRETS: [&str; 4] = ["hunter2", "open-sesame", "c2lnbmVk", "dG9rZW4"];
 
 /// A URL with a password and a signature in it.
-fn telling(server: &str) -> String {
+fn secret_url(server: &str) -> String {
     let rest = server.strip_prefix("http://").unwrap();
     format!("http://admin:hunter2@{rest}?X-Amz-Signature=c2lnbmVk&token=dG9rZW4#c2lnbmVk")
 }
@@ -32,13 +32,13 @@ fn keeps_quiet(outcome: &Outcome) {
 }
 
 #[test]
-fn failures_tell_no_secrets() {
+fn failures_show_no_secrets() {
     let missing = Server::start(|_, _| response(404, &[], "hunter2"));
     let denied = Server::start(|_, _| response(403, &[("www-authenticate", "open-sesame")], "hunter2"));
     let broken = Server::start(|_, _| response(500, &[], "hunter2"));
     let other = Server::start(|_, _| ok("other"));
     let elsewhere = Server::start(|_, _| redirect("http://root:hunter2@169.254.169.254/?token=dG9rZW4"));
-    let gone = format!("http://{}/motd", nobody());
+    let gone = format!("http://{}/motd", closed_address());
     for (url, more) in [
         (missing.url("/motd"), json!({})),
         (denied.url("/motd"), json!({})),
@@ -49,14 +49,14 @@ fn failures_tell_no_secrets() {
         (gone, json!({})),
         ("http://169.254.169.254/motd".to_owned(), json!({})),
     ] {
-        let outcome = render(&Program::new(), &contents(&telling(&url), more)).expect(1);
+        let outcome = render(&Program::new(), &contents(&secret_url(&url), more)).expect(1);
         keeps_quiet(&outcome);
         outcome.says(&["MachineConfig 50-worker, spec.config.storage.files[0].contents.source", "/motd"]);
     }
 }
 
 #[test]
-fn offline_and_unsupported_schemes_tell_no_secrets() {
+fn offline_and_unsupported_schemes_show_no_secrets() {
     let program = Program::new();
     program.file("manifest.json", contents("https://admin:hunter2@mirror.example/motd?token=dG9rZW4", json!({})));
     let outcome = program.run(["render", "-f", "manifest.json", "--offline"]).expect(1);
@@ -73,7 +73,7 @@ fn offline_and_unsupported_schemes_tell_no_secrets() {
 fn success_prints_no_secrets() {
     let server = Server::start(|_, _| ok("fine\n"));
     let program = Program::new();
-    let outcome = render(&program, &contents(&telling(&server.url("/motd")), json!({}))).expect(0);
+    let outcome = render(&program, &contents(&secret_url(&server.url("/motd")), json!({}))).expect(0);
     keeps_quiet(&outcome);
     // What is sent is another matter.
     assert_eq!(server.seen()[0].header("authorization"), Some("Bearer open-sesame"));
@@ -85,10 +85,11 @@ fn success_prints_no_secrets() {
 }
 
 #[test]
-fn differences_tell_no_secrets() {
+fn differences_show_no_secrets() {
     let program = Program::new();
     // As the operator of old renders it: with references.
-    let text = contents(&telling("http://mirror.example/motd"), json!({})).replace("50-worker", "rendered-worker-0123");
+    let text =
+        contents(&secret_url("http://mirror.example/motd"), json!({})).replace("50-worker", "rendered-worker-0123");
     let text = text.replace(r#""timeouts":"#, r#""proxy":{"httpProxy":"http://me:hunter2@proxy:3128"},"timeouts":"#);
     program.file("old.json", &text);
     program.file(
@@ -107,9 +108,9 @@ fn differences_tell_no_secrets() {
 }
 
 #[test]
-fn findings_tell_no_secrets() {
+fn findings_show_no_secrets() {
     let program = Program::new();
-    program.file("manifest.json", contents(&telling("http://mirror.example/motd"), json!({})));
+    program.file("manifest.json", contents(&secret_url("http://mirror.example/motd"), json!({})));
     keeps_quiet(&program.run(["lint", "-f", "manifest.json"]).expect(0));
     keeps_quiet(&program.run(["lint", "-f", "manifest.json", "-o", "json"]).expect(0));
 }

@@ -10,11 +10,11 @@ use crate::program::Program;
 use crate::remote::loopback::{Server, ok};
 use crate::remote::{files, motd, render, render_with, rendered};
 
-/// A server whose content changes when it is told so.
+/// A server whose content changes with the number.
 fn changing() -> (Server, Arc<AtomicUsize>) {
     let version = Arc::new(AtomicUsize::new(1));
-    let told = version.clone();
-    (Server::start(move |_, _| ok(format!("version {}\n", told.load(Ordering::SeqCst)))), version)
+    let served = version.clone();
+    (Server::start(move |_, _| ok(format!("version {}\n", served.load(Ordering::SeqCst)))), version)
 }
 
 fn name(outcome: &crate::program::Outcome) -> String {
@@ -31,7 +31,7 @@ fn content_that_changes_on_the_server_changes_no_name() {
     let second = render(&program, &text).expect(0);
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(server.seen().len(), 1);
-    // Somebody without the snapshot gets the new content, and so another name.
+    // A user without the snapshot gets the new content, and so another name.
     let other = render(&Program::new(), &text).expect(0);
     assert_eq!(files(&other)[0].1, "version 2\n");
     assert_ne!(name(&other), name(&first));
@@ -85,7 +85,7 @@ fn offline_needs_a_snapshot_and_then_gives_the_same() {
     let program = Program::new();
     let text = motd(json!({"source": server.url("/motd")}));
     let outcome = render_with(&program, &text, &["--offline"]).expect(1);
-    outcome.says(&["MachineConfig 50-worker", &server.url("/motd"), "no snapshot of it", "run once without --offline"]);
+    outcome.says(&["MachineConfig 50-worker", &server.url("/motd"), "no snapshot found", "run once without --offline"]);
     assert_eq!(server.seen().len(), 0);
     let online = render(&program, &text).expect(0);
     version.store(2, Ordering::SeqCst);

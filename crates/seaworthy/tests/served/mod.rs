@@ -75,9 +75,9 @@ impl Served {
         match Served::wait(&mut process, folder) {
             Some((address, tls)) => Served { process, address, tls },
             None => {
-                let mut said = String::new();
-                process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-                panic!("the server does not start: {} {said}", process.wait().unwrap());
+                let mut stderr = String::new();
+                process.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                panic!("the server does not start: {} {stderr}", process.wait().unwrap());
             }
         }
     }
@@ -223,7 +223,7 @@ impl Client {
         self.head().map(|(code, _)| code)
     }
 
-    /// The code, and the length if it is told beforehand.
+    /// The code, and the length if it is known beforehand.
     fn head(&mut self) -> io::Result<(u16, Option<usize>)> {
         let status = self.line()?;
         let code = status.split(' ').nth(1).and_then(|code| code.parse().ok());

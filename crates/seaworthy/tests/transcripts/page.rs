@@ -1,7 +1,7 @@
 //! A page with commands and what they print.
 //!
 //! In blocks marked `console`, a line `$ …` is a command, `? 1` below it is an exit code other than 0, and the rest is
-//! what it prints, both outputs together. A line `...` stands for any number of lines.
+//! what it prints, both outputs together. A line `...` matches any number of lines.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Page {
         Page { file: file.to_owned(), lines, steps }
     }
 
-    /// What the answers say and the page does not, for people; none where the page is to be written anew, which is done then.
+    /// What the answers say and the page does not, for people; none where the page is to be overwritten, which is done then.
     pub fn compare(&self, answers: &[Answer], with_codes: bool) -> Vec<String> {
         if is_recording() {
             self.overwrite(answers, with_codes);

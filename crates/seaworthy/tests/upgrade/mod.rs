@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::daemon::world::{CONFIGS, NODES, POOLS, World, said};
+use crate::daemon::world::{CONFIGS, NODES, POOLS, World, annotation};
 use crate::served::JSON;
 
 /// Where the machine's root filesystem is, in the folder of a world.
@@ -17,7 +17,7 @@ const MACHINE: &str = "machine";
 /// What `rollout history` printed before the upgrade.
 const HISTORY: &str = "history.txt";
 /// How many of a pool's rendered MachineConfigs are kept however old they are.
-const KEPT: usize = 10;
+const MAX_KEPT: usize = 10;
 /// The commit before the annotations, the files on a node and the folders of the daemon were renamed.
 const BUILD: &str = "4be5606";
 
@@ -110,7 +110,9 @@ fn record(program: &Path) {
     for round in 0.. {
         world.apply_all("50-many", &paths, &format!("pool {round}.example.org\n"));
         let next = world.target_after(&target(&world));
-        world.until(NODES, "w0", |node| said(node, "desiredConfig") == next && said(node, "state") != "Done");
+        world.until(NODES, "w0", |node| {
+            annotation(node, "desiredConfig") == next && annotation(node, "state") != "Done"
+        });
         daemon.0.kill().unwrap();
         daemon.0.wait().unwrap();
         if root.join("etc/machine-config-daemon/journal").exists() {
@@ -187,7 +189,7 @@ fn update_that_an_earlier_build_began_is_completed_without_a_boot() {
     assert_eq!(texts.len(), 1, "{texts:?}");
     // Rendered MachineConfigs that are older than an hour and not among the newest are being deleted, whichever build made them.
     let (recorded, found) = (names(&recorded), names(&world.asked(&["rollout", "history", "worker"])));
-    let kept = recorded.len().saturating_sub(KEPT);
+    let kept = recorded.len().saturating_sub(MAX_KEPT);
     assert!(found.ends_with(&recorded[kept..]), "{found:?} after {recorded:?}");
     let mut left = recorded.iter();
     assert!(found.iter().all(|name| left.any(|known| known == name)), "{found:?} after {recorded:?}");

@@ -1,4 +1,4 @@
-//! The slowest tests, by the harness's own clock.
+//! Slow tests, by the harness's own clock.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The report of `cargo build --timings`: a page with its data as JSON.
+//! Timings report of `cargo build --timings`: a page with its data as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 

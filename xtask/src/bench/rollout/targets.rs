@@ -7,11 +7,11 @@ use crate::bench::limits::Verdict;
 const MAX_WRITES_PER_NODE: f64 = 6.0;
 /// The pool that the limit on decisions is about, and the limit in milliseconds. The fleet of that pool has as many nodes
 /// again in others.
-const DECISION_LIMIT: (u64, f64) = (5000, 50.0);
+const MAX_DECISION_TIME: (u64, f64) = (5000, 50.0);
 /// The fleet that the limit on memory is about, and the limit in millions of bytes, server and controllers together.
-const MEMORY_LIMIT: (u64, f64) = (10_000, 250.0);
+const MAX_MEMORY: (u64, f64) = (10_000, 250.0);
 /// The two fleets whose CPU time per node is compared, and how much it may grow.
-const GROWTH_LIMIT: (u64, u64, f64) = (1000, 10_000, 1.3);
+const MAX_GROWTH: (u64, u64, f64) = (1000, 10_000, 1.3);
 
 /// Judges what was measured.
 pub fn judge(fleets: &[FleetReport]) -> Vec<Verdict> {
@@ -25,16 +25,16 @@ pub fn judge(fleets: &[FleetReport]) -> Vec<Verdict> {
         );
         at_most(format!("{}: writes while idle", fleet.name()), fleet.idle.writes as f64, 0.0);
     }
-    let (pool, limit) = DECISION_LIMIT;
+    let (pool, limit) = MAX_DECISION_TIME;
     for fleet in fleets.iter().filter(|fleet| fleet.decisions.biggest_pool == pool) {
         let what = format!("{}: decision about a pool of {pool}, ms at p50", fleet.name());
         at_most(what, fleet.decisions.p50_micros as f64 / 1e3, limit);
     }
-    let (nodes, limit) = MEMORY_LIMIT;
+    let (nodes, limit) = MAX_MEMORY;
     for fleet in fleets.iter().filter(|fleet| fleet.nodes == nodes) {
         at_most(format!("{}: peak memory, MB", fleet.name()), fleet.peak_bytes as f64 / 1e6, limit);
     }
-    let (few, many, limit) = GROWTH_LIMIT;
+    let (few, many, limit) = MAX_GROWTH;
     let cost = |nodes: u64| fleets.iter().find(|fleet| fleet.nodes == nodes && fleet.takes_ms == 0);
     if let Some((few, many)) = cost(few).zip(cost(many)) {
         let what = format!("CPU time per node, {} / {}", many.name(), few.name());

@@ -14,7 +14,7 @@ use hyper::Method;
 
 use super::super::apiserver::client::Endpoint;
 use super::super::memory::Memory;
-use super::{config, retry, workers};
+use super::{POLL_INTERVAL, START_TIMEOUT, config, retry, workers};
 use crate::kube::control_plane::{random, write_secret};
 use crate::process::{self, bound_to_this_process};
 use crate::workspace::stdout_of;
@@ -106,10 +106,10 @@ impl Candidate {
         let begun = Instant::now();
         while std::net::TcpStream::connect(candidate.address).is_err() {
             candidate.check()?;
-            if begun.elapsed() > STOP_TIMEOUT {
-                bail!("nginx does not listen after {} s", STOP_TIMEOUT.as_secs());
+            if begun.elapsed() > START_TIMEOUT {
+                bail!("nginx does not listen after {} s", START_TIMEOUT.as_secs());
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(candidate)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::targets::Verdict;
-use super::{CONNECTIONS, IDLE, MACHINES, Results, workers};
+use super::{CONNECTIONS, IDLE_CONNECTIONS, MACHINES, Results, workers};
 pub use crate::bench::apiserver::page::verdicts;
 use crate::table::{Align, Table};
 
@@ -108,7 +108,7 @@ pub fn memory(ours: &Results, nginx: Option<&Results>) -> Table {
     for (server, results) in [("ours", Some(ours)), ("nginx", nginx)] {
         let Some(memory) = results.map(|results| results.memory) else { continue };
         let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
-        let each = memory.served.saturating_sub(memory.idle) as f64 / IDLE as f64 / 1e3;
+        let each = memory.served.saturating_sub(memory.idle) as f64 / IDLE_CONNECTIONS as f64 / 1e3;
         table.row([
             server.to_owned(),
             megabytes(memory.idle),
@@ -142,7 +142,7 @@ Machine: {machine}. Load average {load}.
 - *CPU* is the server's processor time, in user space and in the kernel.
 - *machines*: {machines} machines boot, {at_once} at a time. Each makes a TLS handshake and one request, and compares the
   answer byte by byte. A machine that is refused, disconnected or given anything else has failed; it does not retry.
-- *memory* is resident memory of all processes of a server: idle; with {IDLE} connections after their handshake; with the same
+- *memory* is resident memory of all processes of a server: idle; with {IDLE_CONNECTIONS} connections after their handshake; with the same
   connections after each was served the config once, each time after some seconds without a request; and the peak, after the
   machines. Pages that nginx's processes share are counted in each. 1 MB is 1,000,000 bytes.
 

@@ -1,4 +1,4 @@
-//! The older version: references carry a version, timeouts are texts, conditions have a severity.
+//! Version v1beta1, the older one: references carry a version, timeouts are texts, conditions have a severity.
 
 // optional_spec: the copy of the struct that the schema derive makes is never read.
 #![allow(dead_code)]

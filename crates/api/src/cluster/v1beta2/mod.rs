@@ -1,4 +1,4 @@
-//! The stored version: references leave the version to the provider's contract, timeouts are seconds.
+//! Version v1beta2, the stored one: references leave the version to the provider's contract, timeouts are seconds.
 
 pub mod cluster;
 pub mod machine;

@@ -230,7 +230,7 @@ fn closed_port() -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn a_closed_port_and_an_unknown_name_are_tried_again_but_not_for_long() {
-    for url in [format!("http://{}/", closed_port()), "http://nobody.invalid/".into()] {
+    for url in [format!("http://{}/", closed_port()), "http://missing.invalid/".into()] {
         let pauses = Arc::new(Pauses::default());
         let error = failure(&fetcher().with_timer(pauses.clone()), &Request::resource(&url)).await;
         assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
@@ -245,7 +245,7 @@ async fn a_name_service_that_takes_its_time_is_not_asked_five_times() {
     let pauses = Arc::new(Pauses::default());
     let slow = SlowNames(pauses.clone());
     let fetcher = fetcher().with_timer(pauses.clone()).with_resolver(Arc::new(slow));
-    let error = failure(&fetcher, &Request::resource("http://nobody.invalid/")).await;
+    let error = failure(&fetcher, &Request::resource("http://missing.invalid/")).await;
     assert_eq!(error.attempts, 2, "{error}");
 }
 
@@ -289,7 +289,8 @@ async fn observer_gets_every_attempt_that_is_repeated() {
     let recorder = Arc::new(RecordingObserver::default());
     let fetcher = fetcher().with_observer(recorder.clone());
     fetcher.fetch(&Request::resource(server.url("/a"))).await.unwrap();
-    let status = "the server answered 503 Service Unavailable; wanted is 200 or 204; try again when the server is well";
+    let status =
+        "the server answered 503 Service Unavailable; expected 200 or 204; retry when the server has recovered";
     let lines =
         ["started".to_owned(), format!("1 of 60 s: {status}"), format!("2 of 60 s: {status}"), "ended".to_owned()];
     assert_eq!(*recorder.0.lock().unwrap(), lines);

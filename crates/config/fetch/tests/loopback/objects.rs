@@ -142,7 +142,7 @@ async fn a_refused_anonymous_request_names_what_to_do() {
     let error = failure(&anonymous(&server), &Request::resource("s3://bucket/key")).await;
     let message = error.to_string();
     assert!(message.contains("AccessDenied"), "{message}");
-    assert!(message.contains("without credentials"), "{message}");
+    assert!(message.contains("had no credentials"), "{message}");
 }
 
 #[tokio::test]

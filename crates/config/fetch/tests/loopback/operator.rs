@@ -85,7 +85,7 @@ async fn credentials_trust_no_authority_of_a_config(#[case] kind: &str, #[case] 
     variables.push(("https_proxy", &proxy));
     let error = failure(&fetcher().with_environment(environment(&variables)), &cloud.request(url)).await;
     assert!(matches!(error.kind, FailureKind::Certificate { is_operators: true, .. }), "{error}");
-    assert!(error.to_string().contains("roots of the system"), "{error}");
+    assert!(error.to_string().contains("the system's trust store"), "{error}");
     assert_eq!(cloud.server.seen(), []);
 }
 

@@ -16,7 +16,7 @@ async fn no_failure_shows_a_secret() {
         "/stalled" => Reply::Stall(b"SECRET".into()),
         "/loop" => redirect("/loop?token=SECRET#SECRET"),
         "/scheme" => redirect("ftp://me:SECRET@host/?SECRET"),
-        "/away" => redirect("http://me:SECRET@nobody.invalid/?SECRET"),
+        "/away" => redirect("http://me:SECRET@missing.invalid/?SECRET"),
         _ => ok("SECRET"),
     })
     .await;

@@ -86,7 +86,7 @@ async fn the_certificate_of_an_authority_is_not_one_of_a_server() {
     let error = failure(&fetcher(), &request).await;
     assert!(matches!(error.kind, FailureKind::Certificate { step: CertificateStep::IssueForServer, .. }), "{error}");
     let message = error.to_string();
-    assert!(message.contains("it is the certificate of an authority") && message.contains("CA:TRUE"), "{message}");
+    assert!(message.contains("it is a CA certificate") && message.contains("CA:TRUE"), "{message}");
     assert!(!message.contains("certificateAuthorities"), "{message}");
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// It names a variable that does not exist.
-    #[error("template {template}, line {line}: there is no variable {variable:?}; accepted are {accepted}")]
+    #[error("template {template}, line {line}: there is no variable {variable:?}; expected one of {accepted}")]
     Unknown {
         template: String,
         /// The line, counted from 1.
@@ -31,7 +31,7 @@ pub enum TemplateError {
     NotText { template: String },
     /// It lies where no template belongs.
     #[error(
-        "template {template} is misplaced; accepted is {{common,master,worker}}/{{00,01-kubelet,\
+        "template {template} is misplaced; expected {{common,master,worker}}/{{00,01-kubelet,\
          01-container-runtime}}/{{files,programs}}/PATH or …/units/NAME"
     )]
     Misplaced { template: String },
@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(
             reported,
             [
-                "template worker/x, line 2: there is no variable \"b\"; accepted are a, none",
-                "template worker/x, line 3: there is no variable \"c\"; accepted are a, none",
+                "template worker/x, line 2: there is no variable \"b\"; expected one of a, none",
+                "template worker/x, line 3: there is no variable \"c\"; expected one of a, none",
                 "template worker/x, line 4: \"{{\" without \"}}\" on the same line; close it",
             ]
         );

@@ -35,7 +35,7 @@ pub(super) fn variables(
         let value = value.unwrap_or_default();
         // The values are in quotes or after an equals sign, each on a line of its own.
         if value.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
-            let why = format!("found {value:?}; accepted is text without quotes, backslashes and line breaks");
+            let why = format!("found {value:?}; expected text without quotes, backslashes and line breaks");
             errors.push(TemplateError::Value { field, why });
         }
         value.to_owned()
@@ -64,5 +64,5 @@ fn pem(field: &'static str, data: Option<&Base64>) -> Result<String, TemplateErr
     let Some(data) = data else { return Ok(String::new()) };
     let wrong = |why: String| TemplateError::Value { field, why };
     let bytes = data.decode().map_err(|error| wrong(format!("it is not base64: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| wrong("it is not text; accepted are certificates in PEM form".to_owned()))
+    String::from_utf8(bytes).map_err(|_| wrong("it is not text; expected certificates in PEM form".to_owned()))
 }

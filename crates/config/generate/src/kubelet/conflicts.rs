@@ -43,13 +43,12 @@ fn thresholds(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let [low, high] = SETTINGS.map(|setting| document.get(setting).and_then(Value::as_i64));
     let shown = |percent: Option<i64>, default: i64| match percent {
         Some(percent) => percent.to_string(),
-        None => format!("{default} (the default)"),
+        None => format!("{default}, the default"),
     };
     (low.unwrap_or(LOW_PERCENT) >= high.unwrap_or(HIGH_PERCENT)).then(|| SettingsConflict {
         settings: &SETTINGS,
         why: format!(
-            "found {} as imageGCLowThresholdPercent and {} as imageGCHighThresholdPercent; accepted is a lower one that is \
-             less than the higher one",
+            "imageGCLowThresholdPercent ({}) must be less than imageGCHighThresholdPercent ({})",
             shown(low, LOW_PERCENT),
             shown(high, HIGH_PERCENT)
         ),
@@ -62,10 +61,7 @@ fn ages(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let minimum = Some(text(document, "imageMinimumGCAge")).filter(|minimum| time(minimum) != 0).unwrap_or(MINIMUM_AGE);
     (time(maximum) > 0 && time(maximum) <= time(minimum)).then(|| SettingsConflict {
         settings: &["imageMaximumGCAge", "imageMinimumGCAge"],
-        why: format!(
-            "found {maximum} as imageMaximumGCAge and {minimum} as imageMinimumGCAge; accepted is a maximum that is greater \
-             than the minimum, or 0s"
-        ),
+        why: format!("imageMaximumGCAge ({maximum}) must be greater than imageMinimumGCAge ({minimum}), or 0s"),
     })
 }
 
@@ -75,9 +71,8 @@ fn periods(document: &Map<String, Value>) -> Option<SettingsConflict> {
     (time(critical) > time(all).max(0)).then(|| SettingsConflict {
         settings: &["shutdownGracePeriodCriticalPods", "shutdownGracePeriod"],
         why: format!(
-            "found {critical} as shutdownGracePeriodCriticalPods, which is a part of shutdownGracePeriod, and {} as that; \
-             accepted is at most as much",
-            if all.is_empty() { "nothing" } else { all }
+            "shutdownGracePeriodCriticalPods ({critical}) must not exceed shutdownGracePeriod ({})",
+            if all.is_empty() { "not set" } else { all }
         ),
     })
 }
@@ -88,13 +83,9 @@ fn priorities(document: &Map<String, Value>) -> Option<SettingsConflict> {
     (by_priority.is_some_and(|list| !list.is_empty())
         && (is_set("shutdownGracePeriod") || is_set("shutdownGracePeriodCriticalPods")))
     .then(|| SettingsConflict {
-        settings: &[
-            "shutdownGracePeriodByPodPriority",
-            "shutdownGracePeriod",
-            "shutdownGracePeriodCriticalPods",
-        ],
-        why: "found shutdownGracePeriodByPodPriority beside shutdownGracePeriod or shutdownGracePeriodCriticalPods; accepted \
-              is one of the two ways"
+        settings: &["shutdownGracePeriodByPodPriority", "shutdownGracePeriod", "shutdownGracePeriodCriticalPods"],
+        why: "shutdownGracePeriodByPodPriority cannot be combined with shutdownGracePeriod or \
+              shutdownGracePeriodCriticalPods"
             .to_owned(),
     })
 }
@@ -104,18 +95,16 @@ fn pulls(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let most = document.get("maxParallelImagePulls").and_then(Value::as_i64).filter(|most| *most > 1)?;
     is(document, "serializeImagePulls", true).then(|| SettingsConflict {
         settings: &["maxParallelImagePulls", "serializeImagePulls"],
-        why: format!(
-            "found {most} as maxParallelImagePulls and true as serializeImagePulls; accepted is more than 1 with false only"
-        ),
+        why: format!("maxParallelImagePulls ({most}) requires serializeImagePulls: false"),
     })
 }
 
 fn logs(document: &Map<String, Value>) -> Option<SettingsConflict> {
-    (is(document, "enableSystemLogQuery", true) && is(document, "enableSystemLogHandler", false)).then(|| SettingsConflict {
-        settings: &["enableSystemLogHandler", "enableSystemLogQuery"],
-        why: "found false as enableSystemLogHandler and true as enableSystemLogQuery; accepted is the query with the handler \
-              only"
-            .to_owned(),
+    (is(document, "enableSystemLogQuery", true) && is(document, "enableSystemLogHandler", false)).then(|| {
+        SettingsConflict {
+            settings: &["enableSystemLogHandler", "enableSystemLogQuery"],
+            why: "enableSystemLogQuery requires enableSystemLogHandler".to_owned(),
+        }
     })
 }
 
@@ -124,9 +113,7 @@ fn cpus(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let [cpus, cgroup] = ["reservedSystemCPUs", "kubeReservedCgroup"].map(|setting| text(document, setting));
     (!cpus.is_empty() && !cgroup.is_empty()).then(|| SettingsConflict {
         settings: &["reservedSystemCPUs", "kubeReservedCgroup"],
-        why: format!(
-            "found {cpus} as reservedSystemCPUs and {cgroup} as kubeReservedCgroup; accepted is one of the two"
-        ),
+        why: format!("reservedSystemCPUs ({cpus}) cannot be combined with kubeReservedCgroup ({cgroup})"),
     })
 }
 
@@ -139,10 +126,7 @@ fn grace_periods(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let without: Vec<&str> = counting.map(|(signal, _)| signal.as_str()).filter(|signal| !has_period(signal)).collect();
     (!without.is_empty()).then(|| SettingsConflict {
         settings: &["evictionSoft", "evictionSoftGracePeriod"],
-        why: format!(
-            "found {} in evictionSoft and not in evictionSoftGracePeriod; accepted is a time there for each",
-            without.join(", ")
-        ),
+        why: format!("{} in evictionSoft without a period in evictionSoftGracePeriod", without.join(", ")),
     })
 }
 
@@ -152,7 +136,7 @@ fn enforcements(document: &Map<String, Value>) -> Vec<SettingsConflict> {
     let mut conflicts = Vec::new();
     if list.contains(&"none") {
         if list.len() > 1 {
-            let why = format!("found {}; accepted is none with nothing beside it", list.join(", "));
+            let why = format!("none cannot be combined with other values: {}", list.join(", "));
             conflicts.push(SettingsConflict { settings: &["enforceNodeAllocatable"], why });
         }
         return conflicts;
@@ -161,19 +145,16 @@ fn enforcements(document: &Map<String, Value>) -> Vec<SettingsConflict> {
         let found: Vec<&str> = [wholly, partly].into_iter().filter(|entry| list.contains(entry)).collect();
         let [_, cgroup] = settings else { continue };
         if found.len() > 1 {
-            let why = format!("found {}; accepted is one of the two", found.join(" and "));
+            let why = format!("{} cannot be combined", found.join(" and "));
             conflicts.push(SettingsConflict { settings: &["enforceNodeAllocatable"], why });
         } else if let Some(found) = found.first().filter(|_| text(document, cgroup).is_empty()) {
-            let why =
-                format!("found {found} in enforceNodeAllocatable without {cgroup}; accepted is {found} with it only");
+            let why = format!("{found} in enforceNodeAllocatable requires {cgroup}");
             conflicts.push(SettingsConflict { settings, why });
         }
     }
     if is(document, "cgroupsPerQOS", false) && !list.is_empty() {
         let found = list.join(", ");
-        let why = format!(
-            "found false as cgroupsPerQOS and {found} as enforceNodeAllocatable; accepted is false with an empty list only"
-        );
+        let why = format!("cgroupsPerQOS: false requires an empty enforceNodeAllocatable, found {found}");
         conflicts.push(SettingsConflict { settings: &["cgroupsPerQOS", "enforceNodeAllocatable"], why });
     }
     conflicts
@@ -204,22 +185,22 @@ mod tests {
     }
 
     #[rstest]
-    #[case::high_below_the_default(json!({"imageGCHighThresholdPercent": 80}), "imageGCHighThresholdPercent: found 80 (the default) as imageGCLowThresholdPercent and 80 as ")]
-    #[case::low_above_the_default(json!({"imageGCLowThresholdPercent": 85}), "imageGCLowThresholdPercent: found 85 as imageGCLowThresholdPercent and 85 (the default) as ")]
-    #[case::high_of_nothing(json!({"imageGCHighThresholdPercent": 0, "imageGCLowThresholdPercent": 0}), "found 0 as imageGCLowThresholdPercent and 0 as ")]
-    #[case::age(json!({"imageMaximumGCAge": "90s"}), "imageMaximumGCAge: found 90s as imageMaximumGCAge and 2m as imageMinimumGCAge; ")]
-    #[case::critical_alone(json!({"shutdownGracePeriodCriticalPods": "10s"}), "shutdownGracePeriodCriticalPods: found 10s as shutdownGracePeriodCriticalPods, ")]
-    #[case::critical(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodCriticalPods": "61s"}), "and 1m as that")]
-    #[case::priorities(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodByPodPriority": [{"priority": 1}]}), "accepted is one of the two ways")]
-    #[case::pulls(json!({"serializeImagePulls": true, "maxParallelImagePulls": 2}), "maxParallelImagePulls: found 2 as maxParallelImagePulls and true as ")]
-    #[case::logs(json!({"enableSystemLogQuery": true, "enableSystemLogHandler": false}), "enableSystemLogHandler: found false as ")]
-    #[case::cpus(json!({"reservedSystemCPUs": "0-1", "kubeReservedCgroup": "/k"}), "reservedSystemCPUs: found 0-1 as reservedSystemCPUs and /k as ")]
-    #[case::soft(json!({"evictionSoft": {"memory.available": "1Gi", "nodefs.available": "5%"}, "evictionSoftGracePeriod": {"nodefs.available": "1m"}}), "evictionSoft: found memory.available in evictionSoft and not in evictionSoftGracePeriod; ")]
-    #[case::none(json!({"enforceNodeAllocatable": ["none", "pods"]}), "enforceNodeAllocatable: found none, pods; accepted is none with nothing beside it")]
-    #[case::twice(json!({"enforceNodeAllocatable": ["system-reserved", "system-reserved-compressible"], "systemReservedCgroup": "/s"}), "found system-reserved and system-reserved-compressible; ")]
-    #[case::system(json!({"enforceNodeAllocatable": ["system-reserved-compressible"]}), "found system-reserved-compressible in enforceNodeAllocatable without systemReservedCgroup; ")]
-    #[case::kube(json!({"enforceNodeAllocatable": ["pods", "kube-reserved"], "kubeReservedCgroup": ""}), "found kube-reserved in enforceNodeAllocatable without kubeReservedCgroup; ")]
-    #[case::qos(json!({"cgroupsPerQOS": false}), "cgroupsPerQOS: found false as cgroupsPerQOS and pods as enforceNodeAllocatable; ")]
+    #[case::high_below_the_default(json!({"imageGCHighThresholdPercent": 80}), "imageGCHighThresholdPercent: imageGCLowThresholdPercent (80, the default) must be less than imageGCHighThresholdPercent (80)")]
+    #[case::low_above_the_default(json!({"imageGCLowThresholdPercent": 85}), "imageGCLowThresholdPercent: imageGCLowThresholdPercent (85) must be less than imageGCHighThresholdPercent (85, the default)")]
+    #[case::high_of_nothing(json!({"imageGCHighThresholdPercent": 0, "imageGCLowThresholdPercent": 0}), "imageGCLowThresholdPercent (0) must be less than imageGCHighThresholdPercent (0)")]
+    #[case::age(json!({"imageMaximumGCAge": "90s"}), "imageMaximumGCAge: imageMaximumGCAge (90s) must be greater than imageMinimumGCAge (2m), or 0s")]
+    #[case::critical_alone(json!({"shutdownGracePeriodCriticalPods": "10s"}), "shutdownGracePeriodCriticalPods: shutdownGracePeriodCriticalPods (10s) must not exceed shutdownGracePeriod (not set)")]
+    #[case::critical(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodCriticalPods": "61s"}), "must not exceed shutdownGracePeriod (1m)")]
+    #[case::priorities(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodByPodPriority": [{"priority": 1}]}), "shutdownGracePeriodByPodPriority cannot be combined with ")]
+    #[case::pulls(json!({"serializeImagePulls": true, "maxParallelImagePulls": 2}), "maxParallelImagePulls: maxParallelImagePulls (2) requires serializeImagePulls: false")]
+    #[case::logs(json!({"enableSystemLogQuery": true, "enableSystemLogHandler": false}), "enableSystemLogHandler: enableSystemLogQuery requires ")]
+    #[case::cpus(json!({"reservedSystemCPUs": "0-1", "kubeReservedCgroup": "/k"}), "reservedSystemCPUs: reservedSystemCPUs (0-1) cannot be combined with kubeReservedCgroup (/k)")]
+    #[case::soft(json!({"evictionSoft": {"memory.available": "1Gi", "nodefs.available": "5%"}, "evictionSoftGracePeriod": {"nodefs.available": "1m"}}), "evictionSoft: memory.available in evictionSoft without a period in evictionSoftGracePeriod")]
+    #[case::none(json!({"enforceNodeAllocatable": ["none", "pods"]}), "enforceNodeAllocatable: none cannot be combined with other values: none, pods")]
+    #[case::twice(json!({"enforceNodeAllocatable": ["system-reserved", "system-reserved-compressible"], "systemReservedCgroup": "/s"}), "system-reserved and system-reserved-compressible cannot be combined")]
+    #[case::system(json!({"enforceNodeAllocatable": ["system-reserved-compressible"]}), "system-reserved-compressible in enforceNodeAllocatable requires systemReservedCgroup")]
+    #[case::kube(json!({"enforceNodeAllocatable": ["pods", "kube-reserved"], "kubeReservedCgroup": ""}), "kube-reserved in enforceNodeAllocatable requires kubeReservedCgroup")]
+    #[case::qos(json!({"cgroupsPerQOS": false}), "cgroupsPerQOS: cgroupsPerQOS: false requires an empty enforceNodeAllocatable, found pods")]
     fn settings_that_no_kubelet_starts_with_are_reported_once(#[case] document: Value, #[case] reported: &str) {
         let wrong = of(document.clone(), document);
         assert_eq!(wrong.len(), 1, "{wrong:?}");
@@ -257,9 +238,9 @@ mod tests {
         let document = json!({"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60, "maxPods": 5});
         assert_eq!(of(document.clone(), json!({"maxPods": 5})), Vec::<String>::new());
         let wrong = of(document, json!({"imageGCHighThresholdPercent": 50}));
-        assert!(wrong[0].starts_with("imageGCHighThresholdPercent: found 60 as "), "{wrong:?}");
+        assert!(wrong[0].contains("imageGCLowThresholdPercent (60) must be less than "), "{wrong:?}");
         // To take away is to have a part too.
         let wrong = of(json!({"evictionSoft": {"pid.available": "5"}}), json!({"evictionSoftGracePeriod": null}));
-        assert!(wrong[0].starts_with("evictionSoftGracePeriod: found pid.available "), "{wrong:?}");
+        assert!(wrong[0].starts_with("evictionSoftGracePeriod: pid.available in evictionSoft without "), "{wrong:?}");
     }
 }

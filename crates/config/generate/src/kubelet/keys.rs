@@ -151,7 +151,7 @@ fn wrong(path: &Path, value: &Value, accepted: &str) -> String {
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     };
-    format!("{path}: found {found}; accepted is {accepted}")
+    format!("{path}: found {found}; expected {accepted}")
 }
 
 #[cfg(test)]
@@ -183,11 +183,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({"maxPods": "100"}), "maxPods: found \"100\"; accepted is a whole number, without quotes")]
-    #[case(json!({"syncFrequency": "1 minute"}), "syncFrequency: found \"1 minute\"; accepted is a time such as \"10s\", \"5m\" or \"1h30m\"")]
-    #[case(json!({"systemReserved": {"cpu": 1}}), "systemReserved: found an object; accepted is an object whose values are texts; quote them")]
-    #[case(json!({"authentication": 1}), "authentication: found 1; accepted is an object")]
-    #[case(json!({"reservedMemory": [{"numaNode": "0"}]}), "reservedMemory[0].numaNode: found \"0\"; accepted is a whole number, without quotes")]
+    #[case(json!({"maxPods": "100"}), "maxPods: found \"100\"; expected a whole number, without quotes")]
+    #[case(json!({"syncFrequency": "1 minute"}), "syncFrequency: found \"1 minute\"; expected a time such as \"10s\", \"5m\" or \"1h30m\"")]
+    #[case(json!({"systemReserved": {"cpu": 1}}), "systemReserved: found an object; expected an object whose values are texts; quote them")]
+    #[case(json!({"authentication": 1}), "authentication: found 1; expected an object")]
+    #[case(json!({"reservedMemory": [{"numaNode": "0"}]}), "reservedMemory[0].numaNode: found \"0\"; expected a whole number, without quotes")]
     fn a_value_of_the_wrong_type_is_refused(#[case] document: Value, #[case] expected: &str) {
         assert_eq!(check(&document).wrong, [expected]);
     }

@@ -112,13 +112,13 @@ fn content<'c>(
     let mut unknown = Vec::new();
     if !valid.unknown.is_empty() {
         unknown.push(format!(
-            "spec.kubeletConfig has keys that no kubelet is known to read, and they are written as they are: {}",
+            "spec.kubeletConfig has keys unknown to every known kubelet, written unchanged: {}",
             valid.unknown.join(", ")
         ));
     }
     if let Some(profile) = profile.as_ref().filter(|profile| !profile.unknown.is_empty()) {
         unknown.push(format!(
-            "spec.tlsSecurityProfile has ciphers that the kubelet does not have, and they are left out: {}",
+            "spec.tlsSecurityProfile has ciphers that the kubelet does not support, omitted: {}",
             profile.unknown.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! The small files beside the kubelet's configuration: its log level, and what each node reserves for the system.
+//! Sizing files: the kubelet's log level, and the resources that each node reserves for the system.
 
 use seaworthy_api::machineconfiguration::KubeletConfigSpec;
 use serde_json::Value;

@@ -55,7 +55,7 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<ValidSettings, FieldE
     let mut overlay = document.as_object().cloned().unwrap_or_default();
     for (key, accepted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         if let Some(found) = overlay.remove(key).filter(|found| found != accepted && !found.is_null()) {
-            let why = undecodable(format!("{key}: found {found}; accepted is {accepted:?}, or nothing"));
+            let why = undecodable(format!("{key}: found {found}; expected {accepted:?}, or nothing"));
             return Err(FieldError::new(field_path(key), why));
         }
     }
@@ -108,7 +108,7 @@ fn startable(refused: &[String]) -> Result<(), FieldError> {
     if refused.is_empty() {
         return Ok(());
     }
-    let why = format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; "));
+    let why = format!("KubeletConfiguration: the kubelet would not start with: {}", refused.join("; "));
     Err(FieldError::new(first_field_path(refused), why))
 }
 

@@ -1,4 +1,4 @@
-//! Values that no kubelet starts with.
+//! Value checks: values with which no kubelet starts.
 //!
 //! Differs: upstream hands them on, and the first node of the pool does not come back, because its kubelet ends at every start. What is
 //! listed here is what every kubelet that has the setting refuses; what depends on its feature gates or its machine is left to it.
@@ -152,7 +152,7 @@ pub(super) fn refused(overlay: &Map<String, Value>) -> Vec<String> {
 fn words(overlay: &Map<String, Value>) -> Vec<String> {
     let wrong = WORDS.into_iter().filter_map(|(path, accepted)| {
         let found = text(overlay, path).filter(|found| !accepted.contains(found))?;
-        Some(format!("{path}: found {found:?}; accepted are {}", accepted.join(", ")))
+        Some(format!("{path}: found {found:?}; expected one of {}", accepted.join(", ")))
     });
     wrong.collect()
 }
@@ -165,12 +165,11 @@ fn numbers(overlay: &Map<String, Value>) -> Vec<String> {
             most => format!("{least} to {most}"),
         };
         let is_default = found == 0 && ZERO_IS_DEFAULT.contains(&path);
-        (!is_default).then(|| format!("{path}: found {found}; accepted is {accepted}"))
+        (!is_default).then(|| format!("{path}: found {found}; expected {accepted}"))
     });
     let factor = overlay.get("memoryThrottlingFactor").and_then(Value::as_f64);
     let factor = factor.filter(|factor| *factor <= 0.0 || *factor > 1.0);
-    let reported =
-        factor.map(|found| format!("memoryThrottlingFactor: found {found}; accepted is more than 0, up to 1"));
+    let reported = factor.map(|found| format!("memoryThrottlingFactor: found {found}; expected more than 0, up to 1"));
     wrong.chain(reported).collect()
 }
 
@@ -178,7 +177,7 @@ fn times(overlay: &Map<String, Value>) -> Vec<String> {
     let wrong = TIMES.into_iter().filter_map(|(path, least, most, may_be_zero, accepted)| {
         let found = text(overlay, path)?;
         let time = duration::parse(found).filter(|time| !(least..=most).contains(time))?;
-        (time != 0 || !may_be_zero).then(|| format!("{path}: found {found}; accepted is {accepted}"))
+        (time != 0 || !may_be_zero).then(|| format!("{path}: found {found}; expected {accepted}"))
     });
     wrong.collect()
 }
@@ -197,7 +196,7 @@ fn amounts(overlay: &Map<String, Value>, setting: &str, accepted: &[&str], wrong
     // Null takes away what the base has.
     let reported = amounts.filter(|(_, amount)| !amount.is_null()).filter_map(|(name, amount)| {
         if !accepted.contains(&name.as_str()) {
-            return Some(format!("{setting}: found {name:?}; accepted are {}", accepted.join(", ")));
+            return Some(format!("{setting}: found {name:?}; expected one of {}", accepted.join(", ")));
         }
         amount.as_str().and_then(wrong).map(|why| format!("{setting}[{name:?}]: {why}"))
     });
@@ -209,18 +208,17 @@ fn lists(overlay: &Map<String, Value>) -> Vec<String> {
     let enforced = entries("enforceNodeAllocatable").filter_map(Value::as_str);
     let enforced = enforced
         .filter(|found| !ENFORCED.contains(found))
-        .map(|found| format!("enforceNodeAllocatable: found {found:?}; accepted are {}", ENFORCED.join(", ")));
+        .map(|found| format!("enforceNodeAllocatable: found {found:?}; expected one of {}", ENFORCED.join(", ")));
     let ciphers = entries("tlsCipherSuites").filter_map(Value::as_str);
     let ciphers = ciphers.filter(|found| !CIPHERS.contains(found)).map(|found| {
         let near = spelling::nearest(found, CIPHERS).map(|near| format!(" (did you mean {near}?)"));
-        let accepted =
-            "accepted are names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, as far as the kubelet has them";
+        let accepted = "expected a name such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, if the kubelet supports it";
         format!("tlsCipherSuites: found {found:?}{}; {accepted}", near.unwrap_or_default())
     });
     let effects = entries("registerWithTaints").filter_map(|taint| taint.get("effect")?.as_str());
-    let effects = effects
-        .filter(|found| !found.is_empty() && !EFFECTS.contains(found))
-        .map(|found| format!("registerWithTaints: found {found:?} as an effect; accepted are {}", EFFECTS.join(", ")));
+    let effects = effects.filter(|found| !found.is_empty() && !EFFECTS.contains(found)).map(|found| {
+        format!("registerWithTaints: found {found:?} as an effect; expected one of {}", EFFECTS.join(", "))
+    });
     enforced.chain(ciphers).chain(effects).collect()
 }
 
@@ -229,12 +227,12 @@ fn others(overlay: &Map<String, Value>) -> Vec<String> {
     let size = text(overlay, "containerLogMaxSize").and_then(|size| amount(size).err());
     let size = size.map(|why| format!("containerLogMaxSize: {why}"));
     let cpus = text(overlay, "reservedSystemCPUs").filter(|cpus| !are_cpus(cpus));
-    let cpus = cpus
-        .map(|found| format!("reservedSystemCPUs: found {found:?}; accepted are CPUs such as 0-3,8, without spaces"));
+    let cpus =
+        cpus.map(|found| format!("reservedSystemCPUs: found {found:?}; expected CPUs such as 0-3,8, without spaces"));
     let logs = text(overlay, "podLogsDir").filter(|path| !is_plain(path));
     let logs = logs.map(|found| {
         format!(
-            "podLogsDir: found {found:?}; accepted is an absolute path of ASCII, without //, . or .. and a / at its end"
+            "podLogsDir: found {found:?}; expected an absolute path of ASCII, without //, . or .. and a / at its end"
         )
     });
     [size, cpus, logs].into_iter().flatten().collect()
@@ -275,7 +273,7 @@ fn wrong_threshold(found: &str) -> Option<String> {
             Err(why) => return Some(why.to_string()),
         }
     };
-    is_wrong.then(|| format!("found {found:?}; accepted is a percentage from 0% to 100%, or an amount such as 500Mi"))
+    is_wrong.then(|| format!("found {found:?}; expected a percentage from 0% to 100%, or an amount such as 500Mi"))
 }
 
 /// Why an amount to get back is none: as a threshold, but nothing is enough, and more than all is not too much.
@@ -288,19 +286,19 @@ fn wrong_reclaim(found: &str) -> Option<String> {
             Err(why) => return Some(why.to_string()),
         }
     };
-    is_wrong.then(|| format!("found {found:?}; accepted is a percentage above 0%, or an amount such as 0 or 500Mi"))
+    is_wrong.then(|| format!("found {found:?}; expected a percentage above 0%, or an amount such as 0 or 500Mi"))
 }
 
 /// Why a time is none that a threshold may be crossed for.
 fn wrong_grace_period(found: &str) -> Option<String> {
     let is_wrong = duration::parse(found).is_none_or(|time| time < 0);
-    is_wrong.then(|| format!("found {found:?}; accepted is a time such as 90s or 1m30s"))
+    is_wrong.then(|| format!("found {found:?}; expected a time such as 90s or 1m30s"))
 }
 
 /// Why an amount cannot be reserved.
 fn wrong_reservation(found: &str) -> Option<String> {
     match amount(found) {
-        Ok(amount) => (amount < 0).then(|| format!("found {found:?}; accepted is an amount of 0 or more")),
+        Ok(amount) => (amount < 0).then(|| format!("found {found:?}; expected an amount of 0 or more")),
         Err(why) => Some(why.to_string()),
     }
 }
@@ -334,58 +332,58 @@ mod tests {
     }
 
     #[rstest]
-    #[case::policy(json!({"cpuManagerPolicy": "foo"}), "cpuManagerPolicy: found \"foo\"; accepted are none, static")]
-    #[case::authorization(json!({"authorization": {"mode": "RBAC"}}), "authorization.mode: found \"RBAC\"; accepted are AlwaysAllow, Webhook")]
-    #[case::strategy(json!({"configMapAndSecretChangeDetectionStrategy": "watch"}), "accepted are Get, Cache, Watch")]
-    #[case::verification(json!({"imagePullCredentialsVerificationPolicy": "Never"}), "accepted are NeverVerify, ")]
-    #[case::format(json!({"logging": {"format": "yaml"}}), "logging.format: found \"yaml\"; accepted are text, json")]
-    #[case::tls(json!({"tlsMinVersion": "TLSv1.2"}), "tlsMinVersion: found \"TLSv1.2\"; accepted are VersionTLS10, ")]
-    #[case::number(json!({"maxPods": -3}), "maxPods: found -3; accepted is at least 0")]
-    #[case::percent(json!({"imageGCHighThresholdPercent": 101}), "accepted is 0 to 100")]
+    #[case::policy(json!({"cpuManagerPolicy": "foo"}), "cpuManagerPolicy: found \"foo\"; expected one of none, static")]
+    #[case::authorization(json!({"authorization": {"mode": "RBAC"}}), "authorization.mode: found \"RBAC\"; expected one of AlwaysAllow, Webhook")]
+    #[case::strategy(json!({"configMapAndSecretChangeDetectionStrategy": "watch"}), "expected one of Get, Cache, Watch")]
+    #[case::verification(json!({"imagePullCredentialsVerificationPolicy": "Never"}), "expected one of NeverVerify, ")]
+    #[case::format(json!({"logging": {"format": "yaml"}}), "logging.format: found \"yaml\"; expected one of text, json")]
+    #[case::tls(json!({"tlsMinVersion": "TLSv1.2"}), "tlsMinVersion: found \"TLSv1.2\"; expected one of VersionTLS10, ")]
+    #[case::number(json!({"maxPods": -3}), "maxPods: found -3; expected at least 0")]
+    #[case::percent(json!({"imageGCHighThresholdPercent": 101}), "expected 0 to 100")]
     #[case::files(json!({"containerLogMaxFiles": 1}), "at least 2")]
-    #[case::no_files(json!({"containerLogMaxFiles": 0}), "containerLogMaxFiles: found 0; accepted is at least 2")]
-    #[case::workers(json!({"containerLogMaxWorkers": 0}), "containerLogMaxWorkers: found 0; accepted is at least 1")]
-    #[case::pulls(json!({"maxParallelImagePulls": 0}), "maxParallelImagePulls: found 0; accepted is at least 1")]
-    #[case::lease(json!({"nodeLeaseDurationSeconds": -1}), "nodeLeaseDurationSeconds: found -1; accepted is at least 1")]
-    #[case::images(json!({"nodeStatusMaxImages": -2}), "nodeStatusMaxImages: found -2; accepted is at least -1")]
-    #[case::masquerade(json!({"iptablesMasqueradeBit": 32}), "accepted is 0 to 31")]
-    #[case::drop(json!({"iptablesDropBit": -1}), "accepted is 0 to 31")]
-    #[case::api_rate(json!({"kubeAPIQPS": -1}), "kubeAPIQPS: found -1; accepted is at least 0")]
-    #[case::pull_rate(json!({"registryPullQPS": -1}), "registryPullQPS: found -1; accepted is at least 0")]
-    #[case::verbosity(json!({"logging": {"verbosity": -1}}), "logging.verbosity: found -1; accepted is 0 to 2147483647")]
-    #[case::sampling(json!({"tracing": {"samplingRatePerMillion": 1_000_001}}), "accepted is 0 to 1000000")]
-    #[case::throttling(json!({"memoryThrottlingFactor": 1.1}), "memoryThrottlingFactor: found 1.1; accepted is more than 0, up to 1")]
+    #[case::no_files(json!({"containerLogMaxFiles": 0}), "containerLogMaxFiles: found 0; expected at least 2")]
+    #[case::workers(json!({"containerLogMaxWorkers": 0}), "containerLogMaxWorkers: found 0; expected at least 1")]
+    #[case::pulls(json!({"maxParallelImagePulls": 0}), "maxParallelImagePulls: found 0; expected at least 1")]
+    #[case::lease(json!({"nodeLeaseDurationSeconds": -1}), "nodeLeaseDurationSeconds: found -1; expected at least 1")]
+    #[case::images(json!({"nodeStatusMaxImages": -2}), "nodeStatusMaxImages: found -2; expected at least -1")]
+    #[case::masquerade(json!({"iptablesMasqueradeBit": 32}), "expected 0 to 31")]
+    #[case::drop(json!({"iptablesDropBit": -1}), "expected 0 to 31")]
+    #[case::api_rate(json!({"kubeAPIQPS": -1}), "kubeAPIQPS: found -1; expected at least 0")]
+    #[case::pull_rate(json!({"registryPullQPS": -1}), "registryPullQPS: found -1; expected at least 0")]
+    #[case::verbosity(json!({"logging": {"verbosity": -1}}), "logging.verbosity: found -1; expected 0 to 2147483647")]
+    #[case::sampling(json!({"tracing": {"samplingRatePerMillion": 1_000_001}}), "expected 0 to 1000000")]
+    #[case::throttling(json!({"memoryThrottlingFactor": 1.1}), "memoryThrottlingFactor: found 1.1; expected more than 0, up to 1")]
     #[case::no_throttling(json!({"memoryThrottlingFactor": 0}), "memoryThrottlingFactor: found 0; ")]
-    #[case::interval(json!({"containerLogMonitorInterval": "2.9s"}), "containerLogMonitorInterval: found 2.9s; accepted is at least 3s")]
-    #[case::quota(json!({"cpuCFSQuotaPeriod": "999us"}), "cpuCFSQuotaPeriod: found 999us; accepted is 1ms to 1s")]
-    #[case::no_quota(json!({"cpuCFSQuotaPeriod": "0s"}), "accepted is 1ms to 1s")]
-    #[case::long_quota(json!({"cpuCFSQuotaPeriod": "1001ms"}), "accepted is 1ms to 1s")]
-    #[case::restarts(json!({"crashLoopBackOff": {"maxContainerRestartPeriod": "301s"}}), "crashLoopBackOff.maxContainerRestartPeriod: found 301s; accepted is 1s to 5m")]
-    #[case::age(json!({"imageMaximumGCAge": "-1h"}), "imageMaximumGCAge: found -1h; accepted is at least 0s")]
-    #[case::shutdown(json!({"shutdownGracePeriod": "500ms"}), "shutdownGracePeriod: found 500ms; accepted is 0s, or at least 1s")]
+    #[case::interval(json!({"containerLogMonitorInterval": "2.9s"}), "containerLogMonitorInterval: found 2.9s; expected at least 3s")]
+    #[case::quota(json!({"cpuCFSQuotaPeriod": "999us"}), "cpuCFSQuotaPeriod: found 999us; expected 1ms to 1s")]
+    #[case::no_quota(json!({"cpuCFSQuotaPeriod": "0s"}), "expected 1ms to 1s")]
+    #[case::long_quota(json!({"cpuCFSQuotaPeriod": "1001ms"}), "expected 1ms to 1s")]
+    #[case::restarts(json!({"crashLoopBackOff": {"maxContainerRestartPeriod": "301s"}}), "crashLoopBackOff.maxContainerRestartPeriod: found 301s; expected 1s to 5m")]
+    #[case::age(json!({"imageMaximumGCAge": "-1h"}), "imageMaximumGCAge: found -1h; expected at least 0s")]
+    #[case::shutdown(json!({"shutdownGracePeriod": "500ms"}), "shutdownGracePeriod: found 500ms; expected 0s, or at least 1s")]
     #[case::critical(json!({"shutdownGracePeriodCriticalPods": "-1s"}), "shutdownGracePeriodCriticalPods: found -1s; ")]
-    #[case::signal(json!({"evictionHard": {"memory": "5%"}}), "evictionHard: found \"memory\"; accepted are ")]
-    #[case::signal_with_time(json!({"evictionSoftGracePeriod": {"memory": "5m"}}), "evictionSoftGracePeriod: found \"memory\"; accepted are ")]
+    #[case::signal(json!({"evictionHard": {"memory": "5%"}}), "evictionHard: found \"memory\"; expected one of ")]
+    #[case::signal_with_time(json!({"evictionSoftGracePeriod": {"memory": "5m"}}), "evictionSoftGracePeriod: found \"memory\"; expected one of ")]
     #[case::part(json!({"evictionHard": {"memory.available": "5 %"}}), "evictionHard[\"memory.available\"]: found \"5 %\"")]
-    #[case::more_than_all(json!({"evictionSoft": {"memory.available": "101%"}}), "accepted is a percentage from 0% to 100%")]
+    #[case::more_than_all(json!({"evictionSoft": {"memory.available": "101%"}}), "expected a percentage from 0% to 100%")]
     #[case::amount(json!({"evictionSoft": {"nodefs.available": "lots"}}), "\"lots\" is not a quantity")]
-    #[case::nothing(json!({"evictionHard": {"nodefs.available": "0"}}), "evictionHard[\"nodefs.available\"]: found \"0\"; accepted is ")]
+    #[case::nothing(json!({"evictionHard": {"nodefs.available": "0"}}), "evictionHard[\"nodefs.available\"]: found \"0\"; expected ")]
     #[case::reclaim(json!({"evictionMinimumReclaim": {"nodefs.available": "-1"}}), "evictionMinimumReclaim[\"nodefs.available\"]: found \"-1\"")]
-    #[case::no_reclaim(json!({"evictionMinimumReclaim": {"nodefs.available": "0%"}}), "accepted is a percentage above 0%")]
-    #[case::no_time(json!({"evictionSoftGracePeriod": {"pid.available": "5"}}), "evictionSoftGracePeriod[\"pid.available\"]: found \"5\"; accepted is a time such as 90s")]
-    #[case::past(json!({"evictionSoftGracePeriod": {"pid.available": "-5s"}}), "found \"-5s\"; accepted is a time such as 90s")]
-    #[case::resource(json!({"kubeReserved": {"storage": "1Gi"}}), "kubeReserved: found \"storage\"; accepted are cpu, memory, ephemeral-storage, pid")]
+    #[case::no_reclaim(json!({"evictionMinimumReclaim": {"nodefs.available": "0%"}}), "expected a percentage above 0%")]
+    #[case::no_time(json!({"evictionSoftGracePeriod": {"pid.available": "5"}}), "evictionSoftGracePeriod[\"pid.available\"]: found \"5\"; expected a time such as 90s")]
+    #[case::past(json!({"evictionSoftGracePeriod": {"pid.available": "-5s"}}), "found \"-5s\"; expected a time such as 90s")]
+    #[case::resource(json!({"kubeReserved": {"storage": "1Gi"}}), "kubeReserved: found \"storage\"; expected one of cpu, memory, ephemeral-storage, pid")]
     #[case::reserved(json!({"systemReserved": {"pid": "many"}}), "systemReserved[\"pid\"]: \"many\" is not a quantity")]
-    #[case::owed(json!({"systemReserved": {"memory": "-1Gi"}}), "systemReserved[\"memory\"]: found \"-1Gi\"; accepted is an amount of 0 or more")]
-    #[case::enforced(json!({"enforceNodeAllocatable": ["pod"]}), "enforceNodeAllocatable: found \"pod\"; accepted are none, pods, ")]
+    #[case::owed(json!({"systemReserved": {"memory": "-1Gi"}}), "systemReserved[\"memory\"]: found \"-1Gi\"; expected an amount of 0 or more")]
+    #[case::enforced(json!({"enforceNodeAllocatable": ["pod"]}), "enforceNodeAllocatable: found \"pod\"; expected one of none, pods, ")]
     #[case::cipher(json!({"tlsCipherSuites": ["TLS_AES_128_GCM_SHA265"]}), "found \"TLS_AES_128_GCM_SHA265\" (did you mean TLS_AES_128_GCM_SHA256?)")]
-    #[case::cipher_of_openssl(json!({"tlsCipherSuites": ["AES128-SHA"]}), "tlsCipherSuites: found \"AES128-SHA\"; accepted are names such as ")]
-    #[case::effect(json!({"registerWithTaints": [{"key": "a", "effect": "NoRun"}]}), "registerWithTaints: found \"NoRun\" as an effect; accepted are NoSchedule, ")]
+    #[case::cipher_of_openssl(json!({"tlsCipherSuites": ["AES128-SHA"]}), "tlsCipherSuites: found \"AES128-SHA\"; expected a name such as ")]
+    #[case::effect(json!({"registerWithTaints": [{"key": "a", "effect": "NoRun"}]}), "registerWithTaints: found \"NoRun\" as an effect; expected one of NoSchedule, ")]
     #[case::size(json!({"containerLogMaxSize": "10MB"}), "containerLogMaxSize: \"10MB\" is not a quantity")]
-    #[case::cpus(json!({"reservedSystemCPUs": "0, 1"}), "reservedSystemCPUs: found \"0, 1\"; accepted are CPUs such as 0-3,8")]
+    #[case::cpus(json!({"reservedSystemCPUs": "0, 1"}), "reservedSystemCPUs: found \"0, 1\"; expected CPUs such as 0-3,8")]
     #[case::cpus_backwards(json!({"reservedSystemCPUs": "3-1"}), "reservedSystemCPUs: found \"3-1\"")]
     #[case::cpus_open(json!({"reservedSystemCPUs": "0-"}), "reservedSystemCPUs: found \"0-\"")]
-    #[case::logs(json!({"podLogsDir": "var/log/pods"}), "podLogsDir: found \"var/log/pods\"; accepted is an absolute path")]
+    #[case::logs(json!({"podLogsDir": "var/log/pods"}), "podLogsDir: found \"var/log/pods\"; expected an absolute path")]
     #[case::long_logs(json!({"podLogsDir": "/var/log/pods/"}), "podLogsDir: found \"/var/log/pods/\"")]
     fn value_that_no_kubelet_starts_with_is_reported_with_what_is_accepted(
         #[case] document: Value,

@@ -168,9 +168,9 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             let is_named = |finalizer: &String| {
                 Some(finalizer) == metadata.name.as_ref() || Some(finalizer) == metadata.uid.as_ref()
             };
-            let belongs_to_nobody = owners::<K>(metadata).all(|owner| owner.uid.is_empty());
+            let has_no_owner = owners::<K>(metadata).all(|owner| owner.uid.is_empty());
             let is_named = self.object.finalizers.iter().flatten().any(|own| self.is_own(own) && is_named(own));
-            self.is_ours(metadata) || (belongs_to_nobody && is_named)
+            self.is_ours(metadata) || (has_no_owner && is_named)
         };
         let doomed = self.inputs.machine_configs.iter().filter(|machine_config| is_doomed(&machine_config.metadata));
         let mut writes: Vec<Change> = doomed.map(|machine_config| deletion(machine_config)).collect();

@@ -375,7 +375,7 @@ fn a_template_that_fails_leaves_everything_as_it_is_and_is_named() {
     assert!(!is_complete(&world.controller_config));
     let reported = decision.report.problems.join("\n");
     for expected in [
-        "template worker/00/files/etc/motd, line 2: there is no variable \"cluster\"; accepted are apiServerCA, ",
+        "template worker/00/files/etc/motd, line 2: there is no variable \"cluster\"; expected one of apiServerCA, ",
         "template common/00/files/bin is not text",
         "template common/00/odd/etc/x is misplaced",
         "template common/00/files/../x is misplaced",

@@ -91,7 +91,7 @@ fn cr_03_a_change_updates_the_machine_config_in_place() {
 #[case::cr_09(json!({"logLevel": "invalid"}), "invalid LogLevel \"invalid\", must be one of error, fatal, panic, warn, info, debug, or trace")]
 #[case::cr_11(json!({"defaultRuntime": "invalid"}), "invalid DefaultRuntime \"invalid\", must be one of crun, runc")]
 #[case::negative_overlay(json!({"overlaySize": "-1"}), "invalid overlaySize \"-1\", cannot be less than 0")]
-#[case::no_quantity(json!({"logSizeMax": "much"}), "invalid LogSizeMax: \"much\" is not a quantity; accepted is a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
+#[case::no_quantity(json!({"logSizeMax": "much"}), "invalid LogSizeMax: \"much\" is not a quantity; expected a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
 #[case::cr_28(json!({"additionalImageStores": [{"path": ""}]}), "invalid AdditionalImageStores: path must not be empty")]
 #[case::cr_29_relative(json!({"additionalLayerStores": [{"path": "a/b"}]}), "invalid AdditionalLayerStores path \"a/b\": must be an absolute path containing only alphanumeric characters, '/', '.', '_' and '-'")]
 #[case::cr_29_blank(json!({"additionalLayerStores": [{"path": "/a b"}]}), "invalid AdditionalLayerStores path \"/a b\": must be an absolute path containing only alphanumeric characters, '/', '.', '_' and '-'")]

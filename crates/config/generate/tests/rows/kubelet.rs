@@ -185,10 +185,10 @@ fn kc_09_a_pool_that_is_current_does_not_hide_the_next_one() {
 #[case::kc_14_false(json!({"failSwapOn": false}), "KubeletConfiguration: failSwapOn is not allowed to be set, but contains: false")]
 #[case::kc_15(json!({"memorySwap": {"swapBehavior": "NoSwap"}}), "KubeletConfiguration: swapBehavior is not allowed to be set, but contains: NoSwap")]
 #[case::cgroups(json!({"systemReservedCgroup": "/a", "systemCgroups": "/b"}), "KubeletConfiguration: systemReservedCgroup (/a) must match systemCgroups (/b)")]
-#[case::wrong_type(json!({"maxPods": "100"}), "KubeletConfig could not be unmarshalled, err: maxPods: found \"100\"; accepted is a whole number, without quotes")]
-#[case::other_kind(json!({"kind": "KubeProxyConfiguration"}), "KubeletConfig could not be unmarshalled, err: kind: found \"KubeProxyConfiguration\"; accepted is \"KubeletConfiguration\", or nothing")]
-#[case::not_an_object(json!("maxPods: 1"), "KubeletConfig could not be unmarshalled, err: $: found \"maxPods: 1\"; accepted is an object")]
-#[case::line_break(json!({"systemReserved": {"cpu": "1\nEVIL=1"}}), "KubeletConfiguration: systemReserved.cpu: \"1\\nEVIL=1\" is not a quantity; accepted is a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
+#[case::wrong_type(json!({"maxPods": "100"}), "KubeletConfig could not be unmarshalled, err: maxPods: found \"100\"; expected a whole number, without quotes")]
+#[case::other_kind(json!({"kind": "KubeProxyConfiguration"}), "KubeletConfig could not be unmarshalled, err: kind: found \"KubeProxyConfiguration\"; expected \"KubeletConfiguration\", or nothing")]
+#[case::not_an_object(json!("maxPods: 1"), "KubeletConfig could not be unmarshalled, err: $: found \"maxPods: 1\"; expected an object")]
+#[case::line_break(json!({"systemReserved": {"cpu": "1\nEVIL=1"}}), "KubeletConfiguration: systemReserved.cpu: \"1\\nEVIL=1\" is not a quantity; expected a number with an optional unit, such as 10G, 512Mi, 500m or 1e3")]
 fn what_is_not_allowed_is_refused(#[case] kubelet: Value, #[case] expected: &str) {
     let cluster = with("worker", settings(kubelet));
     assert_eq!(cluster.failure("a"), format!("Error: {expected}"));
@@ -383,7 +383,7 @@ fn kc_56_a_pool_that_gets_the_label_later_is_served_without_an_edit() {
     cluster.sync("a");
     assert_eq!(
         cluster.failure("a"),
-        "Error: could not find any MachineConfigPool set for KubeletConfig; KubeletConfig a asks for tuned= \
+        "Error: could not find any MachineConfigPool set for KubeletConfig; KubeletConfig a selects tuned= \
          (spec.machineConfigPoolSelector), and no pool has the label tuned: correct it, or label the pool that is meant \
          (`kubectl label mcp POOL KEY=VALUE`)"
     );

@@ -112,7 +112,7 @@ fn a_cipher_that_the_kubelet_does_not_have_is_left_out_and_named() {
     cluster.create("a", built_in("worker"), json!({"tlsSecurityProfile": profile}));
     cluster.sync("a");
     assert_eq!(document(&cluster)["tlsCipherSuites"], json!(["TLS_RSA_WITH_AES_128_CBC_SHA"]));
-    assert!(cluster.conditions("a")[1].message.as_ref().unwrap().ends_with("left out: DHE-RSA-AES128-GCM-SHA256"));
+    assert!(cluster.conditions("a")[1].message.as_ref().unwrap().ends_with("omitted: DHE-RSA-AES128-GCM-SHA256"));
 }
 
 const SLICE: &str = "/system.slice";
@@ -182,16 +182,16 @@ fn kc_36_cgroups_that_do_not_match_are_refused_with_both_names() {
 
 /// Each of the two is good by itself; the kubelet reads both.
 #[rstest]
-#[case::thresholds(json!({"imageGCLowThresholdPercent": 70}), json!({"imageGCHighThresholdPercent": 60}), "imageGCHighThresholdPercent: found 70 as imageGCLowThresholdPercent and 60 as imageGCHighThresholdPercent; accepted is a lower one that is less than the higher one")]
-#[case::pulls(json!({"serializeImagePulls": true}), json!({"maxParallelImagePulls": 4}), "maxParallelImagePulls: found 4 as maxParallelImagePulls and true as serializeImagePulls; accepted is more than 1 with false only")]
-#[case::cgroup(json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved"]}), json!({"systemReservedCgroup": null}), "systemReservedCgroup: found system-reserved in enforceNodeAllocatable without systemReservedCgroup; accepted is system-reserved with it only")]
+#[case::thresholds(json!({"imageGCLowThresholdPercent": 70}), json!({"imageGCHighThresholdPercent": 60}), "imageGCHighThresholdPercent: imageGCLowThresholdPercent (70) must be less than imageGCHighThresholdPercent (60)")]
+#[case::pulls(json!({"serializeImagePulls": true}), json!({"maxParallelImagePulls": 4}), "maxParallelImagePulls: maxParallelImagePulls (4) requires serializeImagePulls: false")]
+#[case::cgroup(json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved"]}), json!({"systemReservedCgroup": null}), "systemReservedCgroup: system-reserved in enforceNodeAllocatable requires systemReservedCgroup")]
 fn what_no_kubelet_starts_with_beside_the_base_is_refused(
     #[case] base: Value,
     #[case] user: Value,
     #[case] expected: &str,
 ) {
     let error = merged(base, user).unwrap_err();
-    assert_eq!(error, format!("Error: KubeletConfiguration: no kubelet starts with: {expected}"));
+    assert_eq!(error, format!("Error: KubeletConfiguration: the kubelet would not start with: {expected}"));
 }
 
 #[rstest]
@@ -211,7 +211,10 @@ fn the_log_handler_is_not_taken_from_the_query_of_the_base() {
     cluster.create("a", built_in("worker"), json!({"kubeletConfig": {"enableSystemLogHandler": false}}));
     cluster.sync("a");
     let message = cluster.failure("a");
-    assert!(message.contains("enableSystemLogHandler: found false as enableSystemLogHandler"), "{message}");
+    assert!(
+        message.contains("enableSystemLogHandler: enableSystemLogQuery requires enableSystemLogHandler"),
+        "{message}"
+    );
     let user = json!({"enableSystemLogHandler": false, "enableSystemLogQuery": false});
     cluster.edit("a", |object| object.spec.kubelet_config = Some(user));
     cluster.sync("a");

@@ -226,7 +226,7 @@ fn kc_46_before_there_is_a_cluster_two_objects_for_a_pool_are_refused() {
     cluster.create("a", built_in("master"), settings(1));
     cluster.create("b", built_in("master"), settings(2));
     let message = bootstrap_machine_configs(&cluster).unwrap_err();
-    assert!(message.contains("pool master") && message.contains("a single manifest"), "{message}");
+    assert!(message.contains("pool master") && message.contains("into one manifest"), "{message}");
 }
 
 #[test]

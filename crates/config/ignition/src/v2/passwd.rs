@@ -58,7 +58,7 @@ impl<'t> UpConversion<'_> {
                 .collect();
             if !lost.is_empty() {
                 let message = format!(
-                    "core is given several times: {} of this one is dropped, its SSH keys are kept",
+                    "core is defined several times: {} of this one is dropped, its SSH keys are kept",
                     lost.join(", ")
                 );
                 self.report.warn(&place.index(index), &earlier, "v2-dropped", message);

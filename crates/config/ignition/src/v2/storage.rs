@@ -89,7 +89,7 @@ impl<'t> UpConversion<'_> {
         for (index, mut file) in files.into_list().into_iter().enumerate().rev() {
             let path = file.text_of("path").to_owned();
             if !seen.insert(path.clone()) {
-                let message = format!("file {} is given again below; this one is dropped", quote(&path));
+                let message = format!("file {} is defined again below; this one is dropped", quote(&path));
                 self.report.warn(&place.index(index), &file, "v2-dropped", message);
                 continue;
             }

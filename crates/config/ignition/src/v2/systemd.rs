@@ -28,7 +28,7 @@ impl<'t> UpConversion<'_> {
                 ["contents", "enable", "enabled", "mask"].into_iter().filter(|key| unit.get(key).is_some()).collect();
             if !lost.is_empty() {
                 let message =
-                    format!("unit {} is given again below: {} of this one is dropped", quote(&name), lost.join(", "));
+                    format!("unit {} is defined again below: {} of this one is dropped", quote(&name), lost.join(", "));
                 let place = PathRef::ROOT.key("systemd");
                 self.report.warn(&place.key("units").index(index), &unit, "v2-dropped", message);
             }

@@ -78,7 +78,7 @@ fn number(node: &Node<'_>, key: &str, place: &PathRef<'_>, check: &mut Check) {
         && check.version == Version::V2_0
         && number.as_int().is_some_and(|number| number < 0)
     {
-        let message = format!("found {}; accepted are 0 and above", number.describe());
+        let message = format!("found {}; expected 0 or more", number.describe());
         check.report.error(&place.key(key), number, "v2-negative", message);
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn mount(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     if known.contains(&format) {
         device::filesystem_label(node, format, place, check);
     } else {
-        let message = format!("invalid filesystem format {}; accepted are {}", quote(format), known.join(", "));
+        let message = format!("invalid filesystem format {}; expected one of {}", quote(format), known.join(", "));
         check.report.error(&place.key("format"), node.get("format").unwrap_or(node), "filesystem-format", message);
     }
     let Some(create) = node.get("create") else { return };

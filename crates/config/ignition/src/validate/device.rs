@@ -210,7 +210,7 @@ pub(crate) fn raid(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
         "linear" | "raid0" | "0" | "stripe" | "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6"
         | "6" | "raid10" | "10" => None,
         _ => Some(format!(
-            "unrecognized raid level {}; accepted are linear, raid0, raid1, raid4, raid5, raid6, raid10",
+            "unrecognized raid level {}; expected one of linear, raid0, raid1, raid4, raid5, raid6, raid10",
             quote(level)
         )),
     };
@@ -280,7 +280,7 @@ pub(crate) fn clevis_custom(node: &Node<'_>, place: &PathRef<'_>, check: &mut Ch
         return;
     }
     if !matches!(pin, "tpm2" | "tang" | "sss") {
-        let message = format!("{} is not a clevis pin; accepted are tpm2, tang, sss", quote(pin));
+        let message = format!("{} is not a clevis pin; expected one of tpm2, tang, sss", quote(pin));
         check.report.error(&place.key("pin"), node.get("pin").unwrap_or(node), "clevis-pin", message);
     }
     if config.is_empty() {
@@ -293,7 +293,7 @@ pub(crate) fn tang(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let text = node.text_of("url");
     if !matches!(url::scheme(text).as_deref(), Some("http" | "https")) {
         let message =
-            format!("{} is not the URL of a tang server; accepted are http:// and https:// URLs", url::quote_url(text));
+            format!("{} is not the URL of a tang server; expected an http:// or https:// URL", url::quote_url(text));
         check.report.error(&place.key("url"), node.get("url").unwrap_or(node), "tang-url", message);
     }
     if node.text_of("thumbprint").is_empty() {

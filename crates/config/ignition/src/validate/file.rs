@@ -72,7 +72,7 @@ const MAX_PATH_BYTES: usize = 4095;
 /// first boot.
 pub(crate) fn path_error(path: &str) -> Option<(&'static str, String)> {
     if path.len() > MAX_PATH_BYTES {
-        let message = format!("path of {} bytes; accepted are at most {MAX_PATH_BYTES}: {}", path.len(), quote(path));
+        let message = format!("path of {} bytes; expected at most {MAX_PATH_BYTES}: {}", path.len(), quote(path));
         return Some(("path-too-long", message));
     }
     path.contains('\0').then(|| ("path-nul", format!("path contains a NUL character: {}; leave it out", quote(path))))
@@ -101,7 +101,7 @@ pub(crate) fn mode(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let Some(mode) = node.get("mode") else { return };
     let Some(number) = mode.as_int() else { return };
     if !(0..=0o7777).contains(&number) {
-        let message = format!("illegal file mode {number}; accepted are 0 to 4095 (octal 7777)");
+        let message = format!("illegal file mode {number}; expected 0 to 4095 (octal 7777)");
         check.report.error(&place.key("mode"), mode, "mode", message);
     } else if let Some(meant) = meant_as_octal(number) {
         let message = format!(
@@ -156,7 +156,7 @@ fn below_links(node: &Node<'_>, links: &Tree<'_, &Node<'_>>, place: &PathRef<'_>
             let path = item.text_of("path");
             for (above, link) in links.above(path).filter(|(above, _)| above.len() < path.len()) {
                 let message = format!(
-                    "{} uses a path that lies below the link {}; give the path behind the link",
+                    "{} uses a path that lies below the link {}; give the path that the link leads to",
                     quote(path),
                     quote(above)
                 );

@@ -36,7 +36,7 @@ pub(crate) fn compression(node: &Node<'_>, place: &PathRef<'_>, check: &mut Chec
         && !matches!(compression.as_str(), Some("" | "gzip"))
     {
         let found = quote_any(compression.as_str().unwrap_or_default());
-        let message = format!("invalid compression method {found}; accepted are \"gzip\" and \"\"");
+        let message = format!("invalid compression method {found}; expected \"gzip\" or \"\"");
         check.report.error(&place.key("compression"), compression, "compression", message);
     }
 }
@@ -82,8 +82,8 @@ fn check_source(source: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
                 check_version_id(text, source, place, check);
             } else {
                 let message = format!(
-                    "{} does not name an S3 object; accepted are arn:<partition>:s3:<region>:<account>:<bucket>/<key> \
-                     and …:accesspoint/<name>/object/<key>",
+                    "{} does not name an S3 object; expected arn:<partition>:s3:<region>:<account>:<bucket>/<key> \
+                     or …:accesspoint/<name>/object/<key>",
                     quote_url(text)
                 );
                 check.report.error(place, source, "source-arn", message);
@@ -117,14 +117,14 @@ fn check_source(source: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
 fn inline_hint(text: &str) -> String {
     const MAX_SUGGESTED_LENGTH: usize = 60;
     if text.contains("://") {
-        return "; a blank in a URL is written as %20".to_owned();
+        return "; a space in a URL is written as %20".to_owned();
     }
     if text.starts_with("data;") || text.starts_with("data,") || text.starts_with("base64,") {
         return "; embedded content starts with \"data:,\" or \"data:;base64,\"".to_owned();
     }
     // What is not shown of a URL must not come back as a proposal.
     if text.len() > MAX_SUGGESTED_LENGTH || url::shown(text) != text {
-        return "; a text in place is written as \"data:,…\" with %20 for a blank and %0A for a line break".to_owned();
+        return "; inline text is written as \"data:,…\" with %20 for a space and %0A for a line break".to_owned();
     }
     format!("; if the text itself is meant, write \"data:,{}\"", data_url::escape(text))
 }
@@ -183,14 +183,14 @@ pub(crate) fn verification(node: &Node<'_>, place: &PathRef<'_>, check: &mut Che
         }
         // Differs: upstream counts characters and takes any, because it never looks inside; a sum that is not
         // hexadecimal cannot be that of any file.
-        Some((_, sum)) if !sum.bytes().all(|byte| byte.is_ascii_hexdigit()) => "is not hexadecimal behind the dash",
+        Some((_, sum)) if !sum.bytes().all(|byte| byte.is_ascii_hexdigit()) => "is not hexadecimal after the dash",
         Some((function, sum)) => match (function, sum.len()) {
             ("sha256", 64) | ("sha512", 128) => return,
             ("sha256" | "sha512", _) => "has the incorrect size for its hash sum",
             _ => "names an unrecognized hash function",
         },
     };
-    let message = format!("{} {problem}; accepted are sha256-<64 hex digits> and sha512-<128 hex digits>", quote(text));
+    let message = format!("{} {problem}; expected sha256-<64 hex digits> or sha512-<128 hex digits>", quote(text));
     check.report.error(&place.key("hash"), hash, "hash", message);
 }
 
@@ -238,11 +238,11 @@ pub(crate) fn proxy(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
             Some("https") => {}
             Some("http") if key == "httpProxy" => {}
             Some("http") => {
-                let message = "requests for https sources go to the proxy in the clear; use an https proxy";
+                let message = "requests for https sources go to the proxy unencrypted; use an https proxy";
                 check.report.warn(&here, proxy, "insecure-proxy", message);
             }
             _ => {
-                let message = format!("{} is not a proxy URL; accepted are http:// and https:// URLs", quote_url(text));
+                let message = format!("{} is not a proxy URL; expected an http:// or https:// URL", quote_url(text));
                 check.report.error(&here, proxy, "proxy", message);
             }
         }
@@ -304,10 +304,10 @@ mod tests {
         if the text itself is meant, write \"data:,hello%20world\""
     )]
     #[case("a: b\nc", "unable to parse the URL \"a: b\\nc\"; if the text itself is meant, write \"data:,a:%20b%0Ac\"")]
-    #[case("data:,50 %25", "cannot decode \"data:,50 %25\": character 3 behind the comma, ' ', must be written as %20")]
+    #[case("data:,50 %25", "cannot decode \"data:,50 %25\": character 3 after the comma, ' ', must be written as %20")]
     #[case(
         "data:,a b",
-        "cannot decode \"data:,a b\": character 2 behind the comma, ' ', must be written as %20; \
+        "cannot decode \"data:,a b\": character 2 after the comma, ' ', must be written as %20; \
         the whole is \"data:,a%20b\""
     )]
     #[case(
@@ -330,7 +330,7 @@ mod tests {
         "invalid url scheme \"date\" in \"date:,x\"; accepted in version 3.5.0 are arn, data, gs, http, https, \
         s3; did you mean data:?"
     )]
-    #[case("https://h /a", "unable to parse the URL \"https://h /a\"; a blank in a URL is written as %20")]
+    #[case("https://h /a", "unable to parse the URL \"https://h /a\"; a space in a URL is written as %20")]
     fn a_source_that_is_none_is_answered_with_what_to_write(#[case] source: &str, #[case] expected: &str) {
         let mut config = file(source);
         config["ignition"] = json!({"version": "3.5.0"});

@@ -32,7 +32,7 @@ pub(crate) fn unit(node: &Node<'_>, place: &PathRef<'_>, check: &mut Check) {
     let name = node.text_of("name");
     if !UNIT_TYPES.contains(&extension(name)) {
         let message =
-            format!("invalid systemd unit extension: {}; accepted are .{}", quote(name), UNIT_TYPES.join(", ."));
+            format!("invalid systemd unit extension: {}; expected one of .{}", quote(name), UNIT_TYPES.join(", ."));
         check.report.error(&place.key("name"), node.get("name").unwrap_or(node), "unit-name", message);
     }
     let Some(contents) = node.get("contents") else {

@@ -10,7 +10,7 @@ fn row_33_the_last_of_two_files_of_spec_2_stays() {
     let config = v2(files(json!([file("/a", "data:,x"), file("/b", "data:,b"), file("/a", "data:,y")])));
     let file = |path: &str, body: &str| json!({"path": path, "contents": {"source": body}, "overwrite": true});
     assert_eq!(read(&config)["storage"]["files"], json!([file("/a", "data:,y"), file("/b", "data:,b")]));
-    assert_eq!(warnings(&config), ["storage.files[0]: file \"/a\" is given again below; this one is dropped"]);
+    assert_eq!(warnings(&config), ["storage.files[0]: file \"/a\" is defined again below; this one is dropped"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn row_63_only_core_is_a_user_of_spec_2_and_the_last_one_stays() {
     assert_eq!(read(&config)["passwd"]["users"], json!([{"name": "core", "sshAuthorizedKeys": ["c", "a", "b"]}]));
     assert_eq!(
         warnings(&config),
-        ["passwd.users[0]: core is given several times: passwordHash of this one is dropped, its SSH keys are kept"]
+        ["passwd.users[0]: core is defined several times: passwordHash of this one is dropped, its SSH keys are kept"]
     );
 }
 

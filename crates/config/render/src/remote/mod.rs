@@ -122,7 +122,7 @@ pub(crate) fn unfetchable_reason(resource: &Node<'_>) -> Option<String> {
     match scheme.as_str() {
         "tftp" => Some(format!("{} cannot be fetched: {}", shown(url), seaworthy_fetch::TFTP_REFUSAL)),
         "s3" | "arn" if resource.str_of("compression") == Some("gzip") => Some(format!(
-            "{} cannot be unpacked: compression gzip is not allowed with {scheme} URLs; store the object unpacked or serve it \
+            "{} cannot be decompressed: compression gzip is not allowed with {scheme} URLs; store the object decompressed or serve it \
              over https",
             shown(url)
         )),

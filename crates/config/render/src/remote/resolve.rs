@@ -191,8 +191,7 @@ impl Pass<'_> {
         if self.references > MAX_REFERENCES {
             // Reported once: the rest would be the same.
             if self.references == MAX_REFERENCES + 1 {
-                let message =
-                    format!("more than {MAX_REFERENCES} configs are referred to; put them together into fewer");
+                let message = format!("more than {MAX_REFERENCES} configs are referenced; combine some");
                 self.fail(source, "remote-count", message);
             }
             return None;
@@ -202,13 +201,13 @@ impl Pass<'_> {
             self.fail(
                 source,
                 "remote-cycle",
-                format!("configs refer to each other in a circle: {}", round.join(" → ")),
+                format!("configs reference each other in a cycle: {}", round.join(" → ")),
             );
             return None;
         }
         if chain.len() >= MAX_REFERENCE_DEPTH {
             let message = format!(
-                "{} is referred to at depth {}; at most {MAX_REFERENCE_DEPTH} are followed",
+                "{} is referenced at depth {}; at most {MAX_REFERENCE_DEPTH} are followed",
                 shown(&url),
                 chain.len() + 1
             );
@@ -481,7 +480,7 @@ fn describe_non_json(bytes: &[u8]) -> Option<String> {
     let found = if text.starts_with(['{', '[']) {
         return None;
     } else if bytes.starts_with(&[0x1f, 0x8b]) {
-        "bytes packed with gzip were found; set compression to gzip if that is meant".to_owned()
+        "gzip-compressed data was found; set compression to gzip if that is intended".to_owned()
     } else if text.starts_with('<') {
         let tag: String =
             text.chars().skip(1).take_while(|c| c.is_ascii_alphanumeric() || *c == '!').take(20).collect();

@@ -54,7 +54,7 @@ fn what_lies_below_a_file_is_a_warning_that_names_both() {
 
 #[test]
 fn an_empty_kernel_argument_and_blanks_at_the_ends_of_one_are_warnings() {
-    for (argument, expected) in [("", "is empty"), (" ", "is empty"), ("quiet ", "has blanks at its ends")] {
+    for (argument, expected) in [("", "is empty"), (" ", "is empty"), ("quiet ", "has leading or trailing spaces")] {
         let outcome = rendered(&worker(), &[mc("00", json!({"kernelArguments": ["a=b c", argument]}))]);
         let finding = outcome.only("blank-argument");
         assert_gist(finding, Severity::Warning, "", &["00 spec.kernelArguments[1]"]);
@@ -68,7 +68,7 @@ fn an_empty_kernel_argument_and_blanks_at_the_ends_of_one_are_warnings() {
 fn an_ssh_key_that_is_none_is_a_warning_and_is_not_shown() {
     let private = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk";
     for (key, expected) in
-        [("hunter2", "not an SSH public key"), ("", "not an SSH public key"), (private, "replace the pair")]
+        [("hunter2", "not an SSH public key"), ("", "not an SSH public key"), (private, "replace the key pair")]
     {
         let keys = json!([{"name": "core", "sshAuthorizedKeys": [KEY, key]}]);
         let outcome = rendered(&worker(), &[ign("00", users(keys))]);

@@ -167,7 +167,7 @@ fn an_override_of_a_part_names_what_stays() {
         &["01 spec.config.storage.files[0]", "00 spec.config.storage.files[0].contents.source"],
     );
     assert!(finding.message.contains("contents.source, user.name"), "{finding}");
-    assert!(finding.message.contains("stays from 00"), "{finding}");
+    assert!(finding.message.contains("remains from 00"), "{finding}");
 }
 
 #[test]
@@ -236,6 +236,6 @@ fn every_argument_that_is_taken_out_is_named() {
     let outcome = rendered(&worker(), &[ign("00", parent), ign("01", child)]);
     let finding = outcome.only("replaced-entry");
     assert_eq!(finding.subject, "kernelArguments.shouldExist");
-    assert!(finding.message.contains("kernelArguments.shouldExist (b, a): 01 says the opposite"), "{finding}");
+    assert!(finding.message.contains("kernelArguments.shouldExist (b, a): 01 sets the opposite"), "{finding}");
     assert!(!finding.message.contains("stays"), "{finding}");
 }

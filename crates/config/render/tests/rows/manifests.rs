@@ -131,12 +131,9 @@ fn wrong_types_in_a_controller_config_are_not_read_as_unset() {
     });
     let findings = ControllerConfig::read(&Node::from_json(&object)).unwrap_err();
     let expected = [
-        "spec.baseOSContainerImage: found an object with 1 key; accepted is a string".to_owned(),
-        "spec.baseOSExtensionsContainerImage: found the number 7; accepted is a string; quote it".to_owned(),
-        format!(
-            "metadata.annotations[{:?}]: found the number 4.2; accepted is a string; quote it",
-            keys::RELEASE_VERSION
-        ),
+        "spec.baseOSContainerImage: found an object with 1 key; expected a string".to_owned(),
+        "spec.baseOSExtensionsContainerImage: found the number 7; expected a string; quote it".to_owned(),
+        format!("metadata.annotations[{:?}]: found the number 4.2; expected a string; quote it", keys::RELEASE_VERSION),
     ];
     assert_eq!(messages(&findings), expected);
     assert_eq!(findings[0].places[0].name, "machine-config-controller");
@@ -169,7 +166,7 @@ fn wrong_types_in_os_image_streams_are_not_read_as_unset() {
 #[case(json!({keys::ROLE: "wroker"}), "there is 1 MachineConfig, and it does not match: a with role \"wroker\" (did you mean \"worker\"?); correct")]
 #[case(json!({keys::ROLE: "master"}), "a with role \"master\";")]
 #[case(json!({"machineconfiguration.openshift.io/rol": "worker"}), "did you mean \"machineconfiguration.openshift.io/role\"?")]
-#[case(json!({"role": "worker"}), "a with a label for its role that is not called machineconfiguration.openshift.io/role")]
+#[case(json!({"role": "worker"}), "a with a role label other than machineconfiguration.openshift.io/role")]
 #[case(json!({}), "a with no label machineconfiguration.openshift.io/role")]
 fn a_pool_without_inputs_is_reported_with_what_there_is(#[case] labels: Value, #[case] hint: &str) {
     let mut object = mc("a", json!({}));
@@ -197,7 +194,7 @@ fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
 fn a_selector_for_another_label_than_the_role_is_reported_with_the_one_that_was_meant() {
     let pool = pool("gpu", json!({"matchLabels": {"role": "gpu"}}));
     let findings = refused(&pool, &[mc_of("gpu", "a", json!({}))]);
-    let hint = format!("a with role \"gpu\"; the selector asks for \"role\"; did you mean {:?}?", keys::ROLE);
+    let hint = format!("a with role \"gpu\"; the selector requires the label \"role\"; did you mean {:?}?", keys::ROLE);
     assert!(one(&findings).message.contains(&hint), "{}", findings[0]);
 }
 

@@ -118,7 +118,7 @@ fn the_size_limit_is_a_finding_and_no_refusal() {
     assert!(finding.message.contains("(1258292 bytes, max 1572864 bytes)"), "{finding}");
 
     let largest = of_size(object::MAX_OBJECT_BYTES - overhead);
-    assert!(largest.only("too-large").message.contains("close to the limit"));
+    assert!(largest.only("too-large").message.contains("close to the size limit"));
     let beyond = of_size(object::MAX_OBJECT_BYTES - overhead + 1);
     let finding = beyond.only("too-large");
     assert!(finding.message.contains("too large") && finding.message.contains("(1572865 bytes"), "{finding}");

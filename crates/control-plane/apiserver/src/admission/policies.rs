@@ -1,4 +1,4 @@
-//! All admission policies with their bindings, evaluated on a write.
+//! Admission policies with their bindings, evaluated on a write.
 
 use std::sync::Arc;
 

@@ -474,7 +474,7 @@ mod tests {
     async fn reconciler_with_an_expired_watch_starts_over_and_misses_nothing() {
         let server = server().await;
         let mut reconciler = Reconciler::new(&server);
-        store(&server, [config_map("a", Some("nobody"), &[]), config_map("b", None, &[])].into_iter()).await;
+        store(&server, [config_map("a", Some("missing"), &[]), config_map("b", None, &[])].into_iter()).await;
         server.store().compact(server.store().revision()).await.unwrap();
         assert_eq!(reconciler.run(&server).await, Ok(()));
         let left = server.store().list("core/configmaps", Some("default")).records;

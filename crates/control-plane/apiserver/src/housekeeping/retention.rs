@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn history_of_a_night_without_anybody_asking_is_forgotten_at_once() {
+    fn history_of_a_night_without_requests_is_forgotten_at_once() {
         let mut history = HistoryCompaction::default();
         history.decide(at(0), 1);
         history.decide(at(5), 2);

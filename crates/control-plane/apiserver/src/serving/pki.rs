@@ -21,9 +21,9 @@ use thiserror::Error;
 use crate::authentication::{SigningKey, SigningKeyError};
 
 /// Lifetime of the authority.
-const AUTHORITY_DAYS: i64 = 10 * 365;
+const CA_VALIDITY_PERIOD_DAYS: i64 = 10 * 365;
 /// Lifetime of leaf certificates, which are renewed at each start of the server.
-const LEAF_DAYS: i64 = 365;
+const CERTIFICATE_VALIDITY_PERIOD_DAYS: i64 = 365;
 /// Certificates are valid a little before they are created, because clocks differ.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
@@ -189,7 +189,7 @@ fn authority(pair: &KeyPair, now: Timestamp) -> Result<String, PkiError> {
     params.distinguished_name.push(DnType::CommonName, "seaworthy");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-    set_validity(&mut params, now, AUTHORITY_DAYS);
+    set_validity(&mut params, now, CA_VALIDITY_PERIOD_DAYS);
     let certificate = params.self_signed(pair);
     certificate
         .map(|certificate| certificate.pem())
@@ -200,7 +200,7 @@ fn leaf(name: &str, now: Timestamp) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    set_validity(&mut params, now, LEAF_DAYS);
+    set_validity(&mut params, now, CERTIFICATE_VALIDITY_PERIOD_DAYS);
     params
 }
 

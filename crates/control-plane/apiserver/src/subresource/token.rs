@@ -24,11 +24,11 @@ const TOKEN_REQUEST: GroupResource<'static> =
     GroupResource { group: "authentication.k8s.io", resource: "TokenRequest" };
 
 /// The shortest lifetime, in seconds: clients need time to renew a token.
-const MIN_SECONDS: i64 = 600;
+const MIN_TOKEN_EXPIRATION_SECONDS: i64 = 600;
 /// The longest lifetime, in seconds.
-const MAX_SECONDS: i64 = 1 << 32;
+const MAX_TOKEN_EXPIRATION_SECONDS: i64 = 1 << 32;
 /// The default lifetime, in seconds.
-const DEFAULT_SECONDS: i64 = 3600;
+const DEFAULT_TOKEN_EXPIRATION_SECONDS: i64 = 3600;
 
 /// Issues a token.
 pub fn request(call: &Call) -> Result<Answer, Failure> {
@@ -39,12 +39,12 @@ pub fn request(call: &Call) -> Result<Answer, Failure> {
         let cause = Cause::invalid("metadata.name", request.name(), why);
         return Err(Failure::invalid(TOKEN_REQUEST, name, vec![cause]));
     }
-    let seconds = request.number("spec.expirationSeconds").unwrap_or(DEFAULT_SECONDS);
+    let seconds = request.number("spec.expirationSeconds").unwrap_or(DEFAULT_TOKEN_EXPIRATION_SECONDS);
     let mut causes = Vec::new();
-    if seconds < MIN_SECONDS {
+    if seconds < MIN_TOKEN_EXPIRATION_SECONDS {
         let why = "may not specify a duration less than 10 minutes";
         causes.push(Cause::invalid("spec.expirationSeconds", seconds, why));
-    } else if seconds > MAX_SECONDS {
+    } else if seconds > MAX_TOKEN_EXPIRATION_SECONDS {
         let why = "may not specify a duration larger than 2^32 seconds";
         causes.push(Cause::invalid("spec.expirationSeconds", seconds, why));
     }

@@ -36,7 +36,7 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The shortest lifetime of a watch without `timeoutSeconds`. As in kube-apiserver, the lifetime is between this and
 /// twice this, so that not all clients reconnect at once.
-const MIN_LIFETIME_SECONDS: u64 = 30 * 60;
+const MIN_REQUEST_TIMEOUT_SECONDS: u64 = 30 * 60;
 
 /// Answers a stream of events.
 pub fn watch(call: Call) -> Result<Answer, Failure> {
@@ -177,7 +177,7 @@ impl EventStream {
         let seconds = self.options.timeout_seconds.unwrap_or_else(|| {
             let mut bytes = [0; 8];
             self.server.clock().entropy(&mut bytes);
-            MIN_LIFETIME_SECONDS + u64::from_be_bytes(bytes) % MIN_LIFETIME_SECONDS
+            MIN_REQUEST_TIMEOUT_SECONDS + u64::from_be_bytes(bytes) % MIN_REQUEST_TIMEOUT_SECONDS
         });
         Duration::from_secs(seconds)
     }

@@ -13,7 +13,7 @@ fn path(name: &str) -> String {
 }
 
 fn missing_owner(kind: &str, api_version: &str) -> Value {
-    json!({"apiVersion": api_version, "kind": kind, "name": "nobody", "uid": "99999999-9999-4999-9999-999999999999"})
+    json!({"apiVersion": api_version, "kind": kind, "name": "missing", "uid": "99999999-9999-4999-9999-999999999999"})
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn namespace_without_which_nothing_works_stays(#[case] name: &str) {
     let (code, refused) = cluster.send(Method::DELETE, &format!("/api/v1/namespaces/{name}"), Value::Null).await;
     assert_eq!(code, 403);
     assert_eq!(refused["message"], format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
-    let missing = json!([{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]);
+    let missing = json!([{"apiVersion": "v1", "kind": "Node", "name": "missing", "uid": "missing"}]);
     cluster.patch(&format!("/api/v1/namespaces/{name}"), json!({"metadata": {"ownerReferences": missing}})).await;
     cluster.server.settle().await;
     let kept = cluster.get(&format!("/api/v1/namespaces/{name}")).await.unwrap();

@@ -25,7 +25,7 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{4}-\d\d-\d\dT\d\d
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^((\d+[smhdy])+|<invalid>)$"));
 
 /// Times further from now than this are data, not the time of the run.
-const NEAR_SECONDS: i64 = 172_800;
+const MAX_TIME_DIFFERENCE_SECONDS: i64 = 172_800;
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
@@ -155,7 +155,7 @@ impl Normaliser {
         let text = JWT.replace_all(&text, "<token>");
         if let Some(found) = TIME.captures(&text)
             && let Ok(time) = format!("{}Z", &found[1]).parse::<Timestamp>()
-            && (time.as_second() - self.now.as_second()).abs() < NEAR_SECONDS
+            && (time.as_second() - self.now.as_second()).abs() < MAX_TIME_DIFFERENCE_SECONDS
         {
             return if found.get(2).is_some() { "<microtime>" } else { "<time>" }.to_owned();
         }

@@ -47,9 +47,9 @@ impl fmt::Display for Problem {
 /// A server that does not answer within this time has no connection.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a condition is waited for unless a step says otherwise.
-const DEFAULT_UNTIL_SECONDS: f64 = 20.0;
+const DEFAULT_UNTIL_TIMEOUT_SECONDS: f64 = 20.0;
 /// How long a watch may be silent unless a step says otherwise.
-const DEFAULT_SILENCE_SECONDS: f64 = 10.0;
+const DEFAULT_SILENCE_TIMEOUT_SECONDS: f64 = 10.0;
 /// Between two attempts.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// What still arrives this long after everything expected is one event too many.
@@ -147,7 +147,7 @@ impl Run<'_> {
 
     /// Opens a watch, makes the nested requests while it is open, and records its events.
     async fn watch(&mut self, step: &Step, opening: &Step) {
-        let mut silence = self.bounded(step.timeout.unwrap_or(DEFAULT_SILENCE_SECONDS));
+        let mut silence = self.bounded(step.timeout.unwrap_or(DEFAULT_SILENCE_TIMEOUT_SECONDS));
         let mut is_expecting = step.until.is_some();
         let mut events: Vec<Value> = Vec::new();
         let sent = match self.request(opening) {
@@ -202,7 +202,7 @@ impl Run<'_> {
         let until = step.until.clone().unwrap_or_default();
         let wanted = until.is.as_ref().map(|value| self.variables.value(value)).transpose()?;
         let path = until.at.as_ref().map(|path| self.variables.text(path)).transpose()?;
-        let deadline = Instant::now() + self.bounded(until.timeout.unwrap_or(DEFAULT_UNTIL_SECONDS));
+        let deadline = Instant::now() + self.bounded(until.timeout.unwrap_or(DEFAULT_UNTIL_TIMEOUT_SECONDS));
         let reply = loop {
             let request = self.request(step)?;
             let reply = self.call(request).await?;

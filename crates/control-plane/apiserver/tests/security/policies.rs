@@ -337,7 +337,7 @@ async fn deletion_is_judged_by_what_is_deleted() {
 }
 
 #[tokio::test]
-async fn eviction_and_token_are_deeds_that_can_be_refused() {
+async fn eviction_and_token_requests_can_be_refused() {
     let constraints = json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["pods/eviction", "serviceaccounts/token", "pods/binding"]}]});
     let change = json!({"matchConstraints": constraints, "validations": [{"expression": "false",

@@ -48,7 +48,7 @@ pub enum DrainRequest {
 /// A drain request that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "Node {node}: annotation {} is {found:?}; accepted are drain-<config> and uncordon-<config>",
+    "Node {node}: annotation {} is {found:?}; expected drain-<config> or uncordon-<config>",
     annotation::DESIRED_DRAIN
 )]
 pub struct InvalidDrainRequest {

@@ -1,4 +1,4 @@
-//! Snapshots that decisions look at: pools and nodes as borrowed, flat values.
+//! Fleet snapshots: pools and nodes as borrowed, flat values for decisions.
 //!
 //! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a look at each of their annotations and no
 //! copy. What a decision may know of an object is what its view has.

@@ -1,4 +1,4 @@
-//! The choice before rendering: whether a pool is rendered, keeps what it is pinned to, waits, or cannot be rendered.
+//! Render choice: whether a pool is rendered, stays pinned, waits, or cannot be rendered.
 //!
 //! The render controller and the preview ask the same function.
 

@@ -24,14 +24,14 @@ use crate::history::target_history::TargetHistory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionLimits {
     /// How many rendered MachineConfigs of each pool are kept beside those in use.
-    pub kept: usize,
+    pub max_kept: usize,
     /// How old one must be to be deleted: a controller that is about to use it has that long.
-    pub grace: SignedDuration,
+    pub grace_period: SignedDuration,
 }
 
 impl Default for RetentionLimits {
     fn default() -> Self {
-        Self { kept: 10, grace: SignedDuration::from_hours(1) }
+        Self { max_kept: 10, grace_period: SignedDuration::from_hours(1) }
     }
 }
 
@@ -102,12 +102,12 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
     for mut of_pool in unused.into_values() {
         // The newest first; of two of the same age the order of names decides.
         of_pool.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
-        for (created, name) in of_pool.into_iter().skip(inputs.limits.kept) {
+        for (created, name) in of_pool.into_iter().skip(inputs.limits.max_kept) {
             let age = created.map_or(SignedDuration::MAX, |created| inputs.now.duration_since(created));
-            if age >= inputs.limits.grace {
+            if age >= inputs.limits.grace_period {
                 decision.delete.push(name);
             } else {
-                let left = inputs.limits.grace.saturating_sub(age);
+                let left = inputs.limits.grace_period.saturating_sub(age);
                 decision.recheck = [decision.recheck, Some(left)].into_iter().flatten().min();
             }
         }

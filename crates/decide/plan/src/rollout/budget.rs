@@ -6,7 +6,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 /// A maxUnavailable that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "MachineConfigPool {pool}: spec.maxUnavailable is {found:?}; accepted are a whole number such as 2, without quotes, and a \
+    "MachineConfigPool {pool}: spec.maxUnavailable is {found:?}; expected a whole number such as 2, without quotes, or a \
      percentage such as \"10%\"; no node is given a new configuration until it is corrected"
 )]
 pub struct BudgetError {

@@ -183,11 +183,11 @@ impl Reason {
         match self {
             Reason::Updating { .. } => UPDATING.to_owned(),
             Reason::DrainBlocked { blockers, .. } => format!("drain blocked by {blockers}"),
-            Reason::Budget { max, .. } => format!("waits for its turn: budget {max} is used"),
-            Reason::OrdersInProgress { .. } => "waits for its turn: too many orders are in progress".to_owned(),
+            Reason::Budget { max, .. } => format!("waiting: budget {max} is used up"),
+            Reason::OrdersInProgress { .. } => "waiting: too many orders are in progress".to_owned(),
             Reason::NotReady { condition, status, .. } => format!("not ready: condition {condition} is {status}"),
             Reason::OtherTargetInProgress { config, .. } => format!("still updating to {config}"),
-            Reason::Quorum { pool, .. } => format!("waits for quorum: a node of pool {pool} is unavailable"),
+            Reason::Quorum { pool, .. } => format!("waiting for quorum: a node of pool {pool} is unavailable"),
             other => other.to_string(),
         }
     }
@@ -214,7 +214,7 @@ impl fmt::Display for Reason {
             Reason::NoConfiguration { pool } => write!(f, "pool {pool} has no rendered configuration yet"),
             Reason::InvalidMaxUnavailable { found } => write!(
                 f,
-                "spec.maxUnavailable is {found:?}; accepted are a whole number such as 2, without quotes, and a percentage such as \"10%\""
+                "spec.maxUnavailable is {found:?}; expected a whole number such as 2, without quotes, or a percentage such as \"10%\""
             ),
             Reason::Budget { max, .. } if *max < 0 => write!(f, "budget {max} allows no node to move"),
             Reason::Budget { max, used_by } => {
@@ -222,7 +222,7 @@ impl fmt::Display for Reason {
                 holders(used_by, f)
             }
             Reason::OrdersInProgress { count } => {
-                write!(f, "waits for its turn: {count} orders are in progress")
+                write!(f, "waiting: {count} orders are in progress")
             }
             Reason::NotReady { condition, status, node } => {
                 write!(f, "not ready: condition {condition} is {status}")?;
@@ -233,7 +233,9 @@ impl fmt::Display for Reason {
                 "no node daemon has reported (the Node has no annotation {CURRENT_CONFIG}); start `seaworthy daemon` there, \
                  see `seaworthy manifests`"
             ),
-            Reason::Cordoned => f.write_str("cordoned by someone else; `kubectl uncordon` lets it move"),
+            Reason::Cordoned => {
+                f.write_str("cordoned by a user or another controller; `kubectl uncordon` allows its update")
+            }
             Reason::OtherTargetInProgress { config, node } => {
                 write!(f, "still updating to {config}")?;
                 since(node, f)
@@ -243,7 +245,7 @@ impl fmt::Display for Reason {
                 write!(f, "booted for pool {pool}; the labels of the pool are applied first")
             }
             Reason::Quorum { pool, used_by } => {
-                write!(f, "waits for quorum: unavailable in pool {pool}: ")?;
+                write!(f, "waiting for quorum: unavailable in pool {pool}: ")?;
                 holders(used_by, f)
             }
             Reason::Held { hold } => write!(f, "waits for {}", hold.what),

@@ -1,4 +1,4 @@
-//! Remarks of a pool beside its progress: nodes that need a user's action, and nodes that several pools select.
+//! Remarks: conditions of a pool outside its progress, for nodes that need a user's action and nodes that several pools select.
 //!
 //! Nothing here has a time that passes or a count that changes with every node: it is part of a status, which is written when it
 //! changes.
@@ -59,7 +59,10 @@ pub fn unsettled<'n>(nodes: &[&'n NodeView<'n>], target: Target<'_>) -> Vec<(&'n
         .filter_map(|node| {
             let what = match node.unready_reason? {
                 UnreadyReason::Cordoned => {
-                    format!("runs the target, and is cordoned by someone else; run `kubectl uncordon {}`", node.name)
+                    format!(
+                        "runs the target, and is cordoned by a user or another controller; run `kubectl uncordon {}`",
+                        node.name
+                    )
                 }
                 UnreadyReason::CordonedForUpdate => "runs the target, and is about to be uncordoned".to_owned(),
                 UnreadyReason::Condition { type_, status, .. } => {

@@ -35,7 +35,7 @@ fn row_119_an_arbiter_moves_when_no_master_is_away_or_about_to_be(
     let decided = owned(&rollout::decide(&inputs));
     assert_eq!(decided.chosen, chosen);
     if chosen.is_empty() {
-        assert!(decided.waiting["a0"].starts_with("waits for quorum: unavailable in pool master: "), "{decided:?}");
+        assert!(decided.waiting["a0"].starts_with("waiting for quorum: unavailable in pool master: "), "{decided:?}");
     }
     if is_paused {
         assert!(decide(&master, &masters).chosen.is_empty());

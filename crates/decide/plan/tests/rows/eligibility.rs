@@ -183,7 +183,7 @@ fn foreign_cordon_is_a_reason_and_budget_holders_are_named_with_the_time() {
     let since = NOW - k8s_openapi::jiff::SignedDuration::from_mins(14);
     conditions[0].last_transition_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since));
     let decided = decide(&worker(json!(2)), &nodes);
-    assert_eq!(decided.waiting["n0"], "cordoned by someone else; `kubectl uncordon` lets it move");
+    assert_eq!(decided.waiting["n0"], "cordoned by a user or another controller; `kubectl uncordon` allows its update");
     assert_eq!(decided.waiting["n1"], "budget 2 used by n2, 14 min; n0");
 }
 

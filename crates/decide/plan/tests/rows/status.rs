@@ -183,8 +183,8 @@ fn node_that_a_user_cordoned_is_why_a_pool_is_still_updating() {
     assert!(is_updating);
     assert_eq!(
         message,
-        "All nodes are updating to MachineConfig 1; Node n1: runs the target, and is cordoned by someone else; run \
-         `kubectl uncordon n1`; Node n2: cordoned by someone else; `kubectl uncordon` lets it move"
+        "All nodes are updating to MachineConfig 1; Node n1: runs the target, and is cordoned by a user or another controller; run \
+         `kubectl uncordon n1`; Node n2: cordoned by a user or another controller; `kubectl uncordon` allows its update"
     );
     let views: Vec<NodeView<'_>> = fleet.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
@@ -257,7 +257,7 @@ fn pool_whose_selector_cannot_be_read_names_the_expression() {
             (text(&found.status), text(&found.reason), text(&found.message))
         };
         let message = "spec.nodeSelector cannot be read, so the pool has no nodes: label selector, key \"zone\": \
-            operator \"Near\"; accepted are In, NotIn, Exists, DoesNotExist";
+            operator \"Near\"; expected one of In, NotIn, Exists, DoesNotExist";
         for (type_, is) in [("Updated", "False"), ("Degraded", "True")] {
             assert_eq!(text(type_), (is.to_owned(), "InvalidNodeSelector".to_owned(), message.to_owned()));
         }

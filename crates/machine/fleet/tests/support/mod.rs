@@ -46,12 +46,17 @@ impl Drop for World {
 /// Fast, and longer between checks than any test: what is found, is reported by a watch.
 pub fn timings() -> FleetTimings {
     let intervals = DaemonIntervals {
-        first_retry: Duration::from_millis(50),
-        max_retry: Duration::from_millis(200),
-        check: Duration::from_secs(3600),
+        initial_retry_delay: Duration::from_millis(50),
+        max_retry_delay: Duration::from_millis(200),
+        drift_check_interval: Duration::from_secs(3600),
         ..DaemonIntervals::default()
     };
-    FleetTimings { boot: Duration::ZERO, pod_end: Duration::ZERO, heartbeat: None, intervals }
+    FleetTimings {
+        boot_delay: Duration::ZERO,
+        pod_termination_delay: Duration::ZERO,
+        heartbeat_interval: None,
+        intervals,
+    }
 }
 
 impl World {

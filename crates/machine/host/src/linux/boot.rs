@@ -172,7 +172,7 @@ fn with_update_grub(host: &LinuxHost, delete: &[String], append: &[String]) -> R
         return Err(HostError::Unsupported {
             what: format!("set the kernel argument {odd:?}"),
             why:
-                "GRUB's settings are a shell script; arguments with quotes, blanks, \"$\" or \"\\\" have no place there"
+                "GRUB's settings are a shell script; arguments with quotes, spaces, \"$\" or \"\\\" are not supported there"
                     .to_owned(),
         });
     }

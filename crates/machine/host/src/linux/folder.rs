@@ -39,7 +39,7 @@ impl FolderHost {
             return Err(HostError::Unsupported {
                 what: format!("be managed through the folder {root}"),
                 why: format!(
-                    "it runs ({SYSTEMD} is there); run the program inside of it, as in `chroot {root} seaworthy daemon`"
+                    "it is running ({SYSTEMD} exists); run the program inside it, as in `chroot {root} seaworthy daemon`"
                 ),
             });
         }
@@ -201,7 +201,7 @@ impl Host for FolderHost {
         }
         Err(HostError::Unsupported {
             what: "change its image, kernel arguments, kernel or extensions".to_owned(),
-            why: "it is a folder, which nothing boots from; a machine that runs is needed".to_owned(),
+            why: "a folder cannot boot; a running machine is required".to_owned(),
         })
     }
 

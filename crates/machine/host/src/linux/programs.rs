@@ -15,6 +15,9 @@ use crate::{HostError, Output};
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Output of a program beyond this is dropped.
 const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
+/// How often a running program is checked for its end: soon at first, since most are short.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The limit for the rest of a program's output once it has ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ERROR_BYTES: usize = 1024;
@@ -80,7 +83,7 @@ impl ProgramRunner for SystemPrograms {
 /// The exit code once the program has ended; `None` if it had to be stopped.
 fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i32>>> {
     let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
+    let mut pause = MIN_POLL_INTERVAL;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.code()));
@@ -95,7 +98,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i
             return Ok(None);
         }
         thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(100));
+        pause = (pause * 2).min(MAX_POLL_INTERVAL);
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn user(files: &Files, name: &str) -> Result<Option<User>, HostError>
     let Some(line) = line(files, "/etc/passwd", name)? else { return Ok(None) };
     let parts: Vec<&str> = line.split(':').collect();
     let [_, _, uid, gid, _, home, ..] = parts.as_slice() else {
-        return Err(HostError::file("read", "/etc/passwd", format!("the line of {name} has too few parts")));
+        return Err(HostError::file("read", "/etc/passwd", format!("the line of {name} has too few fields")));
     };
     let number = |text: &str| {
         text.parse().map_err(|_| HostError::file("read", "/etc/passwd", format!("the line of {name} has no number")))

@@ -13,7 +13,9 @@ pub enum DaemonError {
         source: Box<kube::Error>,
     },
     /// The API did not confirm in time that an order is still current.
-    #[error("write the node's annotations: no answer within {seconds} s; the order is not begun before there is one")]
+    #[error(
+        "write the node's annotations: no answer within {seconds} s; the update does not start until the API confirms"
+    )]
     Timeout { seconds: u64 },
     #[error(transparent)]
     Host(#[from] HostError),

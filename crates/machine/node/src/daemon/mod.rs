@@ -42,25 +42,25 @@ use watches::{SharedCertificates, watch_controller_config, watch_node};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DaemonIntervals {
     /// The delay after a first failure; it doubles with each further one.
-    pub first_retry: Duration,
-    pub max_retry: Duration,
+    pub initial_retry_delay: Duration,
+    pub max_retry_delay: Duration,
     /// The interval of checks for drift.
-    pub check: Duration,
+    pub drift_check_interval: Duration,
     /// The delay after the first change of a file, since changes seldom come alone.
-    pub settle: Duration,
+    pub debounce_delay: Duration,
     /// The interval of checks whether a requested reboot has happened.
-    pub boot: Duration,
+    pub reboot_check_interval: Duration,
 }
 
 impl Default for DaemonIntervals {
     fn default() -> Self {
         // Upstream's back-off. Reading some hundred small files once a minute costs nothing noticeable.
         DaemonIntervals {
-            first_retry: Duration::from_secs(1),
-            max_retry: Duration::from_secs(60),
-            check: Duration::from_secs(60),
-            settle: Duration::from_secs(1),
-            boot: Duration::from_secs(30),
+            initial_retry_delay: Duration::from_secs(1),
+            max_retry_delay: Duration::from_secs(60),
+            drift_check_interval: Duration::from_secs(60),
+            debounce_delay: Duration::from_secs(1),
+            reboot_check_interval: Duration::from_secs(30),
         }
     }
 }
@@ -122,7 +122,7 @@ impl<H: Host + 'static> Daemon<H> {
             self.run().await;
             let is_running = self.agent.lock().await.host().is_running();
             if is_running {
-                tokio::time::sleep(self.intervals.boot).await;
+                tokio::time::sleep(self.intervals.reboot_check_interval).await;
             }
         }
     }
@@ -138,12 +138,12 @@ impl<H: Host + 'static> Daemon<H> {
         let configs = Api::all(self.api.client());
         let config_watch = watch_controller_config(configs, Arc::clone(&self.certificates), Arc::clone(&changed));
         let work = async {
-            let mut retry = self.intervals.first_retry;
+            let mut retry = self.intervals.initial_retry_delay;
             let mut is_checking = false;
             let mut files = FileWatch::default();
             let drifted = Arc::new(Notify::new());
-            let DaemonIntervals { settle, max_retry, check, .. } = self.intervals;
-            let mut debounce = Debounce::new(settle, max_retry, check);
+            let DaemonIntervals { debounce_delay, max_retry_delay, drift_check_interval, .. } = self.intervals;
+            let mut debounce = Debounce::new(debounce_delay, max_retry_delay, drift_check_interval);
             loop {
                 let (next_attempt, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
@@ -164,12 +164,12 @@ impl<H: Host + 'static> Daemon<H> {
                 let pause = match next_attempt {
                     NextAttempt::Now => continue,
                     NextAttempt::OnChange => {
-                        retry = self.intervals.first_retry;
-                        self.intervals.check
+                        retry = self.intervals.initial_retry_delay;
+                        self.intervals.drift_check_interval
                     }
                     NextAttempt::Backoff => {
                         let pause = retry;
-                        retry = (retry * 2).min(self.intervals.max_retry);
+                        retry = (retry * 2).min(self.intervals.max_retry_delay);
                         pause
                     }
                 };

@@ -104,7 +104,7 @@ impl NodeApi {
             .get(annotation::CURRENT_CONFIG.as_str())
             .filter(|name| !name.is_empty())
             .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
-        tracing::info!(node = self.name, "joins with {current}");
+        tracing::info!(node = self.name, "joining with {current}");
         // An order that was given already stays.
         let has = |key: &str| {
             let found = node.metadata.annotations.as_ref().and_then(|all| all.get(key));

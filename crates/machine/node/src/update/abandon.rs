@@ -83,7 +83,7 @@ impl<'a> UpdateInProgress<'a> {
             let why = format!("{} is no longer ordered, and {}", journal.to, failure.reason);
             return Err(UpdateInProgress { host, reboot, journal }.revert(why, true));
         }
-        tracing::warn!("the return to {} is abandoned for another order: {}", disk.name, failure.reason);
+        tracing::warn!("rollback to {} abandoned for another order: {}", disk.name, failure.reason);
         record_boot_mismatch(host, &journal)?;
         Journal::end(host)?;
         Ok(true)

@@ -84,7 +84,7 @@ pub(crate) fn determine(host: &dyn Host, reboot: &mut PendingReboot, order: &Ord
     if let Some(change) = &change {
         // A machine in service is not rebooted because a file was deleted: it is not drained.
         let change = serde_json::to_string(change).unwrap_or_default();
-        differs.push(format!("its boot is not the one of {}: it lacks {change}", target.name));
+        differs.push(format!("the booted system does not match {}: missing {change}", target.name));
     }
     if !differs.is_empty() && !is_forced {
         if !is_new {

@@ -208,8 +208,8 @@ impl<'a> UpdateInProgress<'a> {
         }
         let from = self.journal.from.clone();
         match self.undo() {
-            Ok((_, notes)) if notes.is_empty() => Failure::degraded(format!("{why}; {from} is back in place")),
-            Ok((_, notes)) => Failure::degraded(format!("{why}; {from} is back in place, but {}", notes.join("; "))),
+            Ok((_, notes)) if notes.is_empty() => Failure::degraded(format!("{why}; rolled back to {from}")),
+            Ok((_, notes)) => Failure::degraded(format!("{why}; rolled back to {from}, but {}", notes.join("; "))),
             Err(failure) => Failure::degraded(format!("{why}; not rolled back yet: {}", failure.reason)),
         }
     }
@@ -289,8 +289,8 @@ impl<'a> UpdateInProgress<'a> {
 /// The failure to stage the boot of a configuration.
 fn not_staged(config: &str, missing: &str, error: &HostError) -> Failure {
     Failure::degraded(format!(
-        "this boot is not the one of {config}: it lacks {missing}, and the next one could not be prepared: {error}; it is \
-         retried, unless there is another order"
+        "the booted system does not match {config}: missing {missing}, and the next boot could not be prepared: {error}; \
+         retrying unless a new order arrives"
     ))
 }
 

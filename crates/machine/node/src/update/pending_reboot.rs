@@ -45,8 +45,8 @@ impl RebootRequest {
         let refusal =
             self.refusal.as_ref().map(|refusal| format!(", and it was refused: {refusal}")).unwrap_or_default();
         format!(
-            "asked for a reboot at {first} ({why}), and the machine is still in the same boot: it was cancelled, or a service \
-             does not stop (see systemctl list-jobs); asked again, {retries} times by now{refusal}"
+            "reboot requested at {first} ({why}), but the machine has not rebooted: it was cancelled, or a service does not \
+             stop (see systemctl list-jobs); requested again {retries} times{refusal}"
         )
     }
 }

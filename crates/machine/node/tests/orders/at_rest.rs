@@ -26,15 +26,15 @@ const UNREACHED_INTERVAL: Duration = Duration::from_secs(3600);
 fn intervals() -> DaemonIntervals {
     let soon = Duration::from_millis(1);
     DaemonIntervals {
-        first_retry: UNREACHED_INTERVAL,
-        max_retry: UNREACHED_INTERVAL,
-        check: UNREACHED_INTERVAL,
-        settle: soon,
-        boot: soon,
+        initial_retry_delay: UNREACHED_INTERVAL,
+        max_retry_delay: UNREACHED_INTERVAL,
+        drift_check_interval: UNREACHED_INTERVAL,
+        debounce_delay: soon,
+        reboot_check_interval: soon,
     }
 }
 
-/// Touches a file again and again, until the daemon has looked at it many times without asking anybody.
+/// Touches a file again and again, until the daemon has looked at it many times without any request.
 async fn is_looked_at_only(test_node: &TestNode, asked: &AtomicUsize, text: &str) {
     let touch = async {
         let (mut before, mut looks) = (usize::MAX, 0);
@@ -81,7 +81,7 @@ async fn a_node_that_fails_still_gets_its_certificates() {
     let mut daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals());
     let running = tokio::spawn(async move { daemon.run().await });
-    test_node.order("nobody-has-this").await;
+    test_node.order("missing-config").await;
     test_node.until(annotation::STATE, "Degraded").await;
     let config: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
     let configs: Api<ControllerConfig> = Api::all(test_node.client.clone());
@@ -89,14 +89,14 @@ async fn a_node_that_fails_still_gets_its_certificates() {
     test_node.until(annotation::LAST_SYNCED_CONTROLLER_CONFIG, &version).await;
     assert_eq!(test_node.host.text(paths::KUBELET_CA).as_deref(), Some("ca"));
     assert_eq!(test_node.annotation(annotation::STATE).await, "Degraded");
-    assert!(test_node.annotation(annotation::REASON).await.contains("nobody-has-this"));
+    assert!(test_node.annotation(annotation::REASON).await.contains("missing-config"));
     // And a file that cannot be written is reported beside the earlier error.
     test_node.host.fail("write /etc/kubernetes/kubelet-ca.crt", "Read-only file system");
     let renewed = json!({"spec": {"kubeAPIServerServingCAData": "Y2Ey"}});
     configs.patch("machine-config-controller", &PatchParams::default(), &Patch::Merge(&renewed)).await.unwrap();
     let is_reported = |node: Option<&Node>| {
         let reason = node.and_then(|node| annotation::REASON.of(&node.metadata)).unwrap_or_default();
-        reason.contains("nobody-has-this") && reason.contains("kubelet-ca.crt") && reason.contains("Read-only")
+        reason.contains("missing-config") && reason.contains("kubelet-ca.crt") && reason.contains("Read-only")
     };
     let nodes: Api<Node> = Api::all(test_node.client.clone());
     let waited = kube::runtime::wait::await_condition(nodes, "w0", is_reported);
@@ -118,7 +118,7 @@ async fn a_machine_that_does_not_boot_reports_it_and_is_followed_until_it_does()
     let minutes = Arc::new(AtomicU64::new(0));
     let turned = Arc::clone(&minutes);
     let clock = move || ClockReading::new(Duration::from_secs(60 * turned.load(Ordering::SeqCst)), 0);
-    let intervals = DaemonIntervals { check: Duration::from_millis(1), ..intervals() };
+    let intervals = DaemonIntervals { drift_check_interval: Duration::from_millis(1), ..intervals() };
     let daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals);
     let mut daemon = daemon.with_clock(Arc::new(clock));
@@ -130,7 +130,7 @@ async fn a_machine_that_does_not_boot_reports_it_and_is_followed_until_it_does()
     minutes.fetch_add(6, Ordering::SeqCst);
     test_node.until(annotation::STATE, "Degraded").await;
     let reason = test_node.annotation(annotation::REASON).await;
-    assert!(reason.starts_with("asked for a reboot at "), "{reason}");
+    assert!(reason.starts_with("reboot requested at "), "{reason}");
     let asked = test_node.host.calls().iter().filter(|call| call.starts_with("reboot ")).count();
     assert_eq!(asked, 2);
     test_node.host.boot_orderly();
@@ -179,13 +179,13 @@ async fn a_machine_whose_node_is_recreated_reports_what_it_has_although_it_fails
     let cluster = Cluster::start().await;
     let test_node = TestNode::new(cluster.client(), QUIET).await;
     test_node.annotate(json!({annotation::CURRENT_CONFIG.as_str(): null, annotation::STATE.as_str(): null})).await;
-    test_node.order("nobody-has-this").await;
+    test_node.order("missing-config").await;
     let mut daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals());
     let running = tokio::spawn(async move { daemon.follow().await });
     test_node.until(annotation::STATE, "Degraded").await;
     assert_eq!(test_node.annotation(annotation::CURRENT_CONFIG).await, "old", "it would be given nothing otherwise");
-    assert!(test_node.annotation(annotation::REASON).await.contains("nobody-has-this"));
+    assert!(test_node.annotation(annotation::REASON).await.contains("missing-config"));
     running.abort();
 }
 
@@ -211,7 +211,7 @@ async fn events_name_their_cause_although_a_similar_one_was_sent_before() {
     let mut daemon =
         Daemon::new(test_node.client.clone(), "w0", test_node.host.clone(), AgentOptions::default(), intervals());
     let running = tokio::spawn(async move { daemon.follow().await });
-    for config in ["nobody-has-this", "nor-this"] {
+    for config in ["missing-config", "nor-this"] {
         test_node.order(config).await;
         let is_about = |event: &Event| event.note.as_deref().is_some_and(|note| note.contains(config));
         let events: Api<Event> = Api::all(test_node.client.clone());

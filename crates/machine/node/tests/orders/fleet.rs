@@ -103,11 +103,11 @@ impl Fleet {
         let (client, name, boots) = (self.client.clone(), name.to_owned(), Arc::clone(&self.boots));
         self.tasks.push(tokio::spawn(async move {
             let intervals = DaemonIntervals {
-                first_retry: Duration::from_millis(50),
-                max_retry: Duration::from_millis(200),
+                initial_retry_delay: Duration::from_millis(50),
+                max_retry_delay: Duration::from_millis(200),
                 // Longer than any test: what is found, is reported by a watch.
-                check: Duration::from_secs(3600),
-                settle: Duration::from_millis(1),
+                drift_check_interval: Duration::from_secs(3600),
+                debounce_delay: Duration::from_millis(1),
                 ..DaemonIntervals::default()
             };
             loop {

@@ -93,7 +93,7 @@ async fn a_healthy_node_sends_no_requests_and_still_sees_the_force_file() {
     fleet.create::<Node>(seaworthy_testkit::node("w0", "worker", None)).await;
     let asked = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
-    let intervals = DaemonIntervals { check: Duration::from_millis(1), ..DaemonIntervals::default() };
+    let intervals = DaemonIntervals { drift_check_interval: Duration::from_millis(1), ..DaemonIntervals::default() };
     let client = RequestInterceptor::client(&fleet.client, move |_| {
         counting.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(true))

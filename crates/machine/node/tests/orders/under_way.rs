@@ -240,7 +240,7 @@ async fn hour_without_the_api_changes_nothing_and_ends_by_itself() {
     let back = tokio::time::Instant::now();
     is_away.store(false, Ordering::SeqCst);
     test_node.until(annotation::CURRENT_CONFIG, "old").await;
-    assert!(back.elapsed() <= DaemonIntervals::default().max_retry, "{:?}", back.elapsed());
+    assert!(back.elapsed() <= DaemonIntervals::default().max_retry_delay, "{:?}", back.elapsed());
     assert_eq!(test_node.host.text(QUIET), None);
     running.abort();
 }
@@ -285,8 +285,8 @@ async fn configuration_that_is_deleted_before_it_is_applied_is_named_and_waited_
     test_node.configs().delete("new", &DeleteParams::default()).await.unwrap();
     test_node.order("new").await;
     let intervals = DaemonIntervals {
-        first_retry: Duration::from_millis(20),
-        max_retry: Duration::from_millis(100),
+        initial_retry_delay: Duration::from_millis(20),
+        max_retry_delay: Duration::from_millis(100),
         ..DaemonIntervals::default()
     };
     let mut daemon =

@@ -189,7 +189,7 @@ fn a_registry_that_is_away_after_a_power_cut_is_waited_for_and_condemns_nothing(
     for _ in 0..9 {
         let report = node.step();
         assert_eq!((report.state, report.next_attempt), (State::Degraded, NextAttempt::Backoff));
-        assert!(report.reason.contains("lacks image image-2") && report.reason.contains("registry is away"));
+        assert!(report.reason.contains("missing image image-2") && report.reason.contains("registry is away"));
         assert!(!node.host.is_reboot_requested());
     }
     assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 1));
@@ -342,7 +342,11 @@ fn a_boot_back_that_does_not_come_is_not_tried_indefinitely_and_the_way_out_is_n
     node.host.lose_argument("a=1");
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Degraded, 4), "one and three more: {}", report.reason);
-    assert!(report.reason.contains("lacks kernel argument a=1; another order is followed"), "{}", report.reason);
+    assert!(
+        report.reason.contains("lacks kernel argument a=1; not retried until another order arrives"),
+        "{}",
+        report.reason
+    );
     assert!(report.reason.contains(paths::FORCE), "{}", report.reason);
     // It is not sent to where it was led by mistake.
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-1"));
@@ -503,7 +507,7 @@ fn a_newer_order_is_followed_while_the_boot_back_lacks_something_and_cannot_be_p
     node.restart();
     node.host.lose_no_argument();
     node.host.fail("stage", "registry is away");
-    assert!(node.step().reason.contains("lacks kernel argument a=1, and the next one could not be prepared"));
+    assert!(node.step().reason.contains("missing kernel argument a=1, and the next boot could not be prepared"));
     node.order.desired = Some(config("newest", &spec(json!({"kernelArguments": ["d=4"], "osImageURL": "image-1"}))));
     node.step();
     assert!(!node.host.is_reboot_requested());

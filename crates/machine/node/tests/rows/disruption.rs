@@ -145,7 +145,7 @@ fn d52_a_reload_that_fails_restores_the_old_files_and_has_them_read_again() {
     let report = node.obey(&config("new", &of("new")));
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("crio.service") && report.reason.contains("line 1"), "{}", report.reason);
-    assert!(report.reason.contains("old is back in place"), "{}", report.reason);
+    assert!(report.reason.contains("rolled back to old"), "{}", report.reason);
     assert_eq!(report.current.unwrap().name, "old");
     assert_eq!(node.host.text(POLICY).unwrap(), "old");
     assert_eq!(node.host.loaded("crio.service", POLICY).unwrap(), "old");

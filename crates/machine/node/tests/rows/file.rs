@@ -39,7 +39,7 @@ fn d18_a_file_that_became_a_drop_in_of_its_path_stays(#[case] path: &str, #[case
 fn d26_a_file_of_nobodys_package_has_no_original_however_often_it_is_replaced() {
     let host = FakeHost::new("m");
     host.has_packages();
-    host.put("/etc/nmstate/openshift/f", b"somebody's", 0o644);
+    host.put("/etc/nmstate/openshift/f", b"another's", 0o644);
     let mut node = Node::new(host, &config("old", &files(vec![])));
     for (name, text) in [("one", "1"), ("two", "2")] {
         assert_eq!(node.obey(&config(name, &files(vec![file("/etc/nmstate/openshift/f", text)]))).state, State::Done);

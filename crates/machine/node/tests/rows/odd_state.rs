@@ -58,16 +58,16 @@ fn an_order_whose_current_configuration_was_not_read_is_read_again_when_the_disk
 fn an_unknown_owner_is_named_with_its_file() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
     let mut one = file("/etc/nmstate/openshift/a", "x");
-    one["user"] = json!({"name": "nobody-here"});
+    one["user"] = json!({"name": "missing-user"});
     let new = config("new", &files(vec![one]));
     let report = node.obey(&new);
     assert!(
-        report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("nobody-here"),
+        report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("missing-user"),
         "{}",
         report.reason
     );
     node.host.add_user(
-        "nobody-here",
+        "missing-user",
         seaworthy_host::User { uid: 5, gid: 5, home: "/".to_owned(), password: "*".to_owned() },
     );
     assert_eq!(node.obey(&new).state, State::Done);
@@ -98,7 +98,7 @@ fn a_disk_that_is_full_of_the_update_is_emptied_of_it() {
     node.host.fill_from(&format!("write {}", path(3)));
     let report = node.obey(&config("new", &of("new", 5)));
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains("old is back in place"), "{}", report.reason);
+    assert!(report.reason.contains("rolled back to old"), "{}", report.reason);
     assert!(node.host.text(&path(2)).is_none());
     node.host.clear_faults();
     assert_eq!(node.settle().state, State::Done);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Log, TestServer, UNAUTHENTICATED, ask, ask_as, endpoint};
 
-const TOKEN: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-that-is-not-guessed";
 
 /// An endpoint that requires the token.
 pub fn guarded() -> Endpoint {
@@ -51,14 +51,14 @@ fn token_is_accepted() {
 #[case(&[("authorization", "")])]
 #[case(&[("authorization", "Bearer")])]
 #[case(&[("authorization", "Bearer ")])]
-#[case(&[("authorization", "Bearer a-token-that-nobody-guesse")])]
-#[case(&[("authorization", "Bearer a-token-that-nobody-guesses.")])]
-#[case(&[("authorization", "Bearer A-TOKEN-THAT-NOBODY-GUESSES")])]
-#[case(&[("authorization", "Basic a-token-that-nobody-guesses")])]
-#[case(&[("authorization", "a-token-that-nobody-guesses")])]
-#[case(&[("authorization", "Bearer a-token-that-nobody-guesses"), ("authorization", "Bearer x")])]
-#[case(&[("x-authorization", "Bearer a-token-that-nobody-guesses")])]
-#[case(&[("cookie", "token=a-token-that-nobody-guesses")])]
+#[case(&[("authorization", "Bearer a-token-that-is-not-guesse")])]
+#[case(&[("authorization", "Bearer a-token-that-is-not-guessed.")])]
+#[case(&[("authorization", "Bearer A-TOKEN-THAT-IS-NOT-GUESSED")])]
+#[case(&[("authorization", "Basic a-token-that-is-not-guessed")])]
+#[case(&[("authorization", "a-token-that-is-not-guessed")])]
+#[case(&[("authorization", "Bearer a-token-that-is-not-guessed"), ("authorization", "Bearer x")])]
+#[case(&[("x-authorization", "Bearer a-token-that-is-not-guessed")])]
+#[case(&[("cookie", "token=a-token-that-is-not-guessed")])]
 fn client_without_the_token_gets_no_reason(#[case] headers: &[(&str, &str)]) {
     for (path, status) in [("/config/master", 401), ("/config/broken", 401), ("/config/nowhere", 401)] {
         let reply = ask(&guarded(), "GET", path, headers);

@@ -169,7 +169,7 @@ fn what_must_be_there_from_the_start_is_named() {
     let registries = vec![("../../etc".to_owned(), bootstrap.path().join("bar.crt"))];
     assert!(
         error_of(BootstrapFolder { registries, ..bootstrap.folder() })
-            .starts_with("\"../../etc\" is not a registry; accepted are")
+            .starts_with("\"../../etc\" is not a registry; expected")
     );
 }
 

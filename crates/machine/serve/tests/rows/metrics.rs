@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::support::{UNAUTHENTICATED, accepts, ask, endpoint};
 
-const TOKEN: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-that-is-not-guessed";
 
 fn guarded() -> Endpoint {
     let tokens = vec![Token::new(TOKEN).unwrap()];
@@ -90,17 +90,17 @@ fn unauthenticated_clients_add_no_rows_and_no_label_values() {
 async fn age_of_answers_and_absence_of_their_source_are_shown() {
     let endpoint = endpoint();
     has(&endpoint, "seaworthy_endpoint_ready 1");
-    has(&endpoint, "seaworthy_endpoint_source_away_seconds 0.0");
+    has(&endpoint, "seaworthy_endpoint_source_unreachable_seconds 0.0");
     endpoint.answers.record_attempt(false);
     tokio::time::advance(Duration::from_secs(100)).await;
     endpoint.answers.record_attempt(false);
     tokio::time::advance(Duration::from_secs(20)).await;
-    has(&endpoint, "seaworthy_endpoint_source_away_seconds 120.0");
+    has(&endpoint, "seaworthy_endpoint_source_unreachable_seconds 120.0");
     has(&endpoint, "seaworthy_endpoint_answers_age_seconds{pool=\"master\"} 120.0");
     let page = endpoint.metrics.page(&endpoint.answers, Instant::now() + Duration::from_secs(5)).unwrap();
     assert!(page.contains("answers_age_seconds{pool=\"master\"} 125.0\n"), "{page}");
     endpoint.answers.record_attempt(true);
-    has(&endpoint, "seaworthy_endpoint_source_away_seconds 0.0");
+    has(&endpoint, "seaworthy_endpoint_source_unreachable_seconds 0.0");
     // A pool that is gone has no row any more.
     endpoint.answers.publish(PoolAnswers::from([("worker".to_owned(), Arc::new(Answers::refused("x")))]));
     let page = endpoint.page().unwrap();

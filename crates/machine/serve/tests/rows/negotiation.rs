@@ -89,7 +89,7 @@ fn s_06_later_minor_version_gets_the_newest() {
 fn s_07_later_major_version_is_refused_with_what_is_accepted() {
     let reply = ask(&endpoint(), "GET", "/config/master", &[("accept", &accepts("4.0.0"))]);
     assert_eq!((reply.status, reply.header("content-length"), reply.body.len()), (400, "0", 0));
-    let reason = "Ignition 4.0 cannot be served; accepted are 2.2 and later 2.x, and 3.1 and later 3.x";
+    let reason = "Ignition 4.0 cannot be served; expected 2.2 or a later 2.x, or 3.1 or a later 3.x";
     assert_eq!(reply.header("seaworthy-reason"), reason);
 }
 

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use crate::support::{Log, Reply, ask, controller_config, machine_config, rendered, written};
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
-const HOUR: Duration = Duration::from_secs(3600);
+const OUTAGE_PERIOD: Duration = Duration::from_secs(3600);
 
 /// A client whose connection can be cut: watches end, and all requests fail.
 fn with_outage(client: Client, cut: watch::Receiver<bool>) -> Client {
@@ -129,7 +129,7 @@ impl Following {
 
     /// Waits until the answers meet a condition.
     async fn until(&self, is_met: impl Fn(&PoolAnswers) -> bool) {
-        let waited = tokio::time::timeout(HOUR, self.endpoint.answers.wait_until(is_met)).await;
+        let waited = tokio::time::timeout(OUTAGE_PERIOD, self.endpoint.answers.wait_until(is_met)).await;
         assert!(waited.is_ok(), "{}", get(&self.endpoint).status);
     }
 }
@@ -143,7 +143,7 @@ async fn nothing_is_served_while_anything_cannot_be_listed(
     let (_cluster, client) = filled().await;
     let (fault, fault_receiver) = watch::channel(RequestFault::Reset(part));
     let following = following(with_faults(client, fault_receiver));
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     assert_eq!(get(&following.endpoint).status, 503, "{part}");
     fault.send_replace(RequestFault::None);
     following.serves("rendered-worker-old").await;
@@ -161,7 +161,7 @@ async fn previous_config_is_served_while_the_next_one_cannot_be_read() {
     ] {
         fault.send_replace(request_fault);
         status(&client, json!({"updatedMachineCount": 1})).await;
-        tokio::time::sleep(HOUR).await;
+        tokio::time::sleep(OUTAGE_PERIOD).await;
         following.serves("rendered-worker-old").await;
         fault.send_replace(RequestFault::None);
         following.serves("rendered-worker-new").await;
@@ -180,7 +180,7 @@ async fn pool_that_changes_its_config_during_a_read_is_served_as_before() {
     status(&client, json!({"updatedMachineCount": 1})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     status(&client, json!({"configuration": {"name": "rendered-worker-newest"}, "updatedMachineCount": 0})).await;
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     following.serves("rendered-worker-old").await;
 }
 
@@ -198,7 +198,7 @@ async fn config_that_the_watch_has_not_delivered_is_read_and_a_deleted_one_is_re
     following.serves("rendered-worker-newest").await;
     let pools = || following.endpoint.answers.current().unwrap();
     let made = pools();
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     assert!(Arc::ptr_eq(&made["worker"], &pools()["worker"]), "answers with unchanged inputs are not rebuilt");
     configs.delete("rendered-worker-newest", &DeleteParams::default()).await.unwrap();
     let refusal =
@@ -216,7 +216,7 @@ async fn config_that_cannot_be_read_is_logged_once() {
     let _logging = tracing::subscriber::set_default(log.subscriber());
     fault.send_replace(RequestFault::Reset("/machineconfigs/"));
     status(&client, json!({"updatedMachineCount": 1})).await;
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     assert_eq!(log.text().matches("cannot read a MachineConfig; retrying").count(), 1, "{}", log.text());
 }
 
@@ -330,10 +330,10 @@ fn get(endpoint: &Endpoint) -> Reply {
     ask(endpoint, "GET", "/config/worker", &[("authorization", &format!("Bearer {TOKEN}"))])
 }
 
-/// The value of the metric `source_away_seconds`.
-fn source_away(endpoint: &Endpoint) -> f64 {
+/// The value of the metric `source_unreachable_seconds`.
+fn source_unreachable(endpoint: &Endpoint) -> f64 {
     let page = endpoint.page().unwrap();
-    let line = page.lines().find_map(|line| line.strip_prefix("seaworthy_endpoint_source_away_seconds "));
+    let line = page.lines().find_map(|line| line.strip_prefix("seaworthy_endpoint_source_unreachable_seconds "));
     line.unwrap().parse().unwrap()
 }
 
@@ -346,31 +346,31 @@ async fn api_server_outage_of_an_hour_changes_nothing_for_machines() {
     let endpoint = &following.endpoint;
 
     // From the start: nothing is cached, so no client gets 404 or 401.
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     let reply = get(endpoint);
     assert_eq!((reply.status, reply.header("retry-after")), (503, "5"));
-    assert!(!endpoint.is_ready() && source_away(endpoint) > 3000.0, "{}", source_away(endpoint));
+    assert!(!endpoint.is_ready() && source_unreachable(endpoint) > 3000.0, "{}", source_unreachable(endpoint));
 
     cut.send_replace(false);
     following.until(|pools| pools.contains_key("worker")).await;
     let before = get(endpoint);
     assert!(written(&before.json(), NODE_ANNOTATIONS_FILE).contains("\"rendered-worker-old\""));
-    assert!(source_away(endpoint) < 1e-9);
+    assert!(source_unreachable(endpoint) < 1e-9);
 
     // Later: the cached answers are served, to clients with cached tokens.
     cut.send_replace(true);
-    tokio::time::sleep(HOUR).await;
+    tokio::time::sleep(OUTAGE_PERIOD).await;
     status(&client, json!({"updatedMachineCount": 1})).await;
     let during = get(endpoint);
     assert_eq!((during.status, during.header("etag")), (200, before.header("etag")));
     assert_eq!(ask(endpoint, "GET", "/config/worker", &[]).status, 401);
-    assert!(endpoint.is_ready() && source_away(endpoint) > 3000.0, "{}", source_away(endpoint));
+    assert!(endpoint.is_ready() && source_unreachable(endpoint) > 3000.0, "{}", source_unreachable(endpoint));
 
     // And changes during the outage are caught up with.
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     cut.send_replace(false);
     following.serves("rendered-worker-new").await;
-    assert!(source_away(endpoint) < 1e-9);
+    assert!(source_unreachable(endpoint) < 1e-9);
     secrets.delete("bootstrap-token-abcdef", &DeleteParams::default()).await.unwrap();
     for _ in 0..3600 {
         if get(endpoint).status == 401 {

@@ -44,7 +44,7 @@ pub struct Figures {
     pub injected: FaultCounts,
     /// Virtual seconds from the end of faults to convergence.
     pub longest_convergence: u64,
-    /// Writes in the ten quiet minutes; renewals of leases are not among them.
+    /// Writes in ten minutes without faults, renewals of leases excluded.
     pub idle_writes: u64,
 }
 

@@ -85,7 +85,7 @@ async fn malformed_objects_are_reported_and_do_not_affect_others() {
         .create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "annotations": {
             "machineconfiguration.openshift.io/state": "Confused",
             "machineconfiguration.openshift.io/currentConfig": "",
-            "machineconfiguration.openshift.io/desiredDrain": "no-wish",
+            "machineconfiguration.openshift.io/desiredDrain": "invalid-request",
         }}}))
         .await;
     let worker = json!({"metadata": {"annotations": {"seaworthy.dev/reserved-nodes": "{no JSON"}}, "spec": {"maxUnavailable": -3}});

@@ -61,7 +61,7 @@ async fn platform_objects_are_protected_and_restored_and_follow_the_controller_c
     }
     let refused = acting.delete("00-worker", &Default::default()).await.unwrap_err();
     assert!(refused.to_string().contains("it is part of the platform"), "{refused}");
-    let own: MachineConfig = serde_json::from_value(file("50-own", "nobody", "/etc/own", "a")).unwrap();
+    let own: MachineConfig = serde_json::from_value(file("50-own", "unused", "/etc/own", "a")).unwrap();
     theirs.create(&Default::default(), &own).await.unwrap();
 
     // Without the policy the write is made, and reverted. The policy is restored too, so it is deleted each time.

@@ -116,7 +116,7 @@ async fn budget_is_kept_and_every_waiting_node_reports_why() {
     }
     for nth in [2, 3, 4] {
         let found = fleet.until(&format!("w{nth}"), |found| waits(found, "Budget")).await.unwrap();
-        assert_eq!(progress(Some(&found), "Updated").unwrap().message, "waits for its turn: budget 2 is used");
+        assert_eq!(progress(Some(&found), "Updated").unwrap().message, "waiting: budget 2 is used up");
         let node: Node = fleet.get(&format!("w{nth}")).await;
         assert_eq!(annotation::DESIRED_CONFIG.of(&node.metadata), Some(before.as_str()));
         let taints = node.spec.unwrap().taints.unwrap_or_default();

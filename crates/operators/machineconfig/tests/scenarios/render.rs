@@ -1,10 +1,15 @@
 //! Rendering: from MachineConfigs to a pool's target.
 
+use std::time::Duration;
+
 use kube::Api;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use serde_json::json;
 
 use crate::fleet::{Fleet, condition, file, has_reached, is_true, target};
+
+/// Longer than any wait takes unless something is wrong.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_machine_config_keeps_the_last_good_target_and_is_named() {
@@ -26,7 +31,7 @@ async fn invalid_machine_config_keeps_the_last_good_target_and_is_named() {
 async fn change_of_a_label_adds_and_removes_a_machine_config() {
     let fleet = Fleet::with_workers(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    fleet.create::<MachineConfig>(file("50-motd", "nobody", "/etc/motd", "a")).await;
+    fleet.create::<MachineConfig>(file("50-motd", "unused", "/etc/motd", "a")).await;
     let role = |role: &str| json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": role}}});
     fleet.patch::<MachineConfig>("50-motd", role("worker")).await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
@@ -34,7 +39,7 @@ async fn change_of_a_label_adds_and_removes_a_machine_config() {
     assert!(sources.iter().any(|source| source.name.as_deref() == Some("50-motd")));
     let after = target(&pool).unwrap().to_owned();
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
-    fleet.patch::<MachineConfig>("50-motd", role("nobody")).await;
+    fleet.patch::<MachineConfig>("50-motd", role("unused")).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 }
 
@@ -87,10 +92,10 @@ async fn irreconcilable_and_too_large_configs_are_refused_by_name_and_old_result
         let is_result = |name: &&String| name.starts_with("rendered-worker-");
         // Ten to roll back to, and the one in use.
         while fleet.machine_configs().await.iter().filter(is_result).count() > 11 {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), few).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, few).await.unwrap();
     // What is in use is kept, for any user: by the policy, and without it by the controllers' finalizer.
     let theirs: Api<MachineConfig> = Api::all(fleet.acting());
     let refused = theirs.delete(&last, &Default::default()).await.unwrap_err().to_string();

@@ -227,10 +227,10 @@ async fn controllers(
 
 /// Short delays, so that the demo takes seconds.
 fn demo_timings() -> FleetTimings {
-    let intervals = DaemonIntervals { first_retry: Duration::from_millis(200), ..DaemonIntervals::default() };
+    let intervals = DaemonIntervals { initial_retry_delay: Duration::from_millis(200), ..DaemonIntervals::default() };
     FleetTimings {
-        boot: Duration::from_millis(400),
-        pod_end: Duration::from_millis(200),
+        boot_delay: Duration::from_millis(400),
+        pod_termination_delay: Duration::from_millis(200),
         intervals,
         ..FleetTimings::default()
     }

@@ -38,7 +38,7 @@ pub enum Reply {
     InTurn(Vec<u8>, usize, tokio::sync::watch::Sender<usize>),
     /// Sends these bytes and then nothing, with the connection left open.
     Stall(Vec<u8>),
-    /// Sends these bytes and then zeros as long as anybody listens.
+    /// Sends these bytes and then zeros as long as the client reads.
     Endless(Vec<u8>),
 }
 

@@ -18,9 +18,9 @@ const RUNTIME_CLASSES: &str = "node.k8s.io/runtimeclasses";
 /// The encoded mark of the default priority class. False is not written, so no other text equals it.
 const GLOBAL_DEFAULT: &[u8] = br#""globalDefault":true"#;
 
-/// Taints that pods tolerate for [`TOLERATION_SECONDS`] by default.
+/// Taints that pods tolerate for [`DEFAULT_TOLERATION_SECONDS`] by default.
 const NODE_CONDITION_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-const TOLERATION_SECONDS: i64 = 300;
+const DEFAULT_TOLERATION_SECONDS: i64 = 300;
 
 /// Sets priority, tolerations and runtime class fields of a pod.
 pub fn admit_pod(call: &Call, pod: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
@@ -133,8 +133,7 @@ fn add_tolerations(spec: &mut Object) {
         if spec.list("tolerations").iter().any(tolerates) {
             continue;
         }
-        let toleration =
-            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS});
+        let toleration = json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": DEFAULT_TOLERATION_SECONDS});
         if let Some(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() {
             tolerations.push(toleration);
         }

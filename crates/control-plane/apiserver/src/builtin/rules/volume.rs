@@ -36,7 +36,7 @@ const HOST_PATHS: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
 /// The shortest lifetime of a projected token, in seconds.
-const MIN_TOKEN_SECONDS: i64 = 600;
+const MIN_TOKEN_EXPIRATION_SECONDS: i64 = 600;
 
 /// Validates all volumes; returns the names of the valid ones.
 pub fn validate_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> HashSet<&'s str> {
@@ -209,8 +209,8 @@ fn validate_projected(projected: &Value, field: &str, causes: &mut Vec<Cause>) {
                     part.list("items").iter().for_each(|item| validate_downward_file(item, &inside, causes))
                 }
                 "serviceAccountToken" => {
-                    let seconds = part.number("expirationSeconds").unwrap_or(MIN_TOKEN_SECONDS);
-                    if seconds < MIN_TOKEN_SECONDS {
+                    let seconds = part.number("expirationSeconds").unwrap_or(MIN_TOKEN_EXPIRATION_SECONDS);
+                    if seconds < MIN_TOKEN_EXPIRATION_SECONDS {
                         let why = "may not specify a duration less than 10 minutes";
                         causes.push(Cause::invalid(format!("{inside}.expirationSeconds"), seconds, why));
                     }
