@@ -239,8 +239,12 @@ fn served(setup: &Setup<'_>, side: &Side) -> Result<Numbers> {
     for connections in [Connections::Kept, Connections::OneShot] {
         candidate = Candidate::ours(&side.program, &server)?;
         on_one_thread(candidate.served(&server))?;
-        let drive =
-            Drive { program: &setup.tools.wrk, connections, count: serve::CONNECTIONS, seconds: serve::LOAD_PERIOD_SECONDS };
+        let drive = Drive {
+            program: &setup.tools.wrk,
+            connections,
+            count: serve::CONNECTIONS,
+            seconds: serve::LOAD_PERIOD_SECONDS,
+        };
         drive.run(&candidate, &server)?.into_best(&mut results);
         candidate.stop()?;
     }

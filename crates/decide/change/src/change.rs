@@ -1,4 +1,4 @@
-//! One change of one object.
+//! Change: one write to one object.
 
 use kube::core::ObjectMeta;
 use kube::{Resource, ResourceExt as _};

@@ -193,7 +193,7 @@ impl Admission {
         let Some(versions) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
         let Some(version_schema) = versions.get(version) else {
             let known: Vec<String> = versions.keys().map(|version| format!("{group}/{version}")).collect();
-            let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
+            let message = format!("{api_version:?} has no such kind; expected one of {}", known.join(", "));
             return vec![issue("apiVersion", message, Effect::Refused)];
         };
         let refusal = |rule: &dyn AdmissionRule| Some(issue("", rule.refusal(object, old)?, self.effect_of(rule)));

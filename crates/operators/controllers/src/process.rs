@@ -225,7 +225,7 @@ async fn first_lost(leaderships: &[(String, Leadership)]) -> String {
     first(lost).await
 }
 
-/// The first result; waits for ever for none.
+/// The first result; pending if there is none.
 async fn first<F: Future<Output = String> + Unpin>(futures: impl Iterator<Item = F>) -> String {
     let futures: Vec<F> = futures.collect();
     match futures.is_empty() {

@@ -45,7 +45,7 @@ impl std::str::FromStr for Component {
         let found = Component::ALL.into_iter().find(|component| component.command() == text);
         found.ok_or_else(|| {
             let accepted = Component::ALL.map(Component::command).join(", ");
-            format!("there is no component {text:?}; accepted are {accepted}")
+            format!("there is no component {text:?}; expected one of {accepted}")
         })
     }
 }

@@ -16,7 +16,7 @@ const PROGRAM_PATH: &str = "/usr/bin/seaworthy";
 /// The folder on the machine that the daemon's pod copies the program to, so that it runs with the machine's own root.
 const HOST_PROGRAM_FOLDER: &str = "/var/lib/seaworthy/bin";
 /// How long a pod of the daemon may take to finish an update step, in seconds. Compat: as long as the upstream's.
-const TERMINATION_GRACE_SECONDS: u32 = 600;
+const TERMINATION_GRACE_PERIOD_SECONDS: u32 = 600;
 /// The user `nobody`.
 const NOBODY_UID: u32 = 65534;
 
@@ -132,7 +132,7 @@ fn daemon(options: &DeploymentOptions) -> Value {
         "hostNetwork": true,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
-        "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_PERIOD_SECONDS,
         "initContainers": [{
             "name": "install-program",
             "image": options.image,

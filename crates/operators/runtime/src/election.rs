@@ -13,8 +13,8 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseTimings {
     /// Others take over when the lease has not changed for this long.
-    pub duration: Duration,
-    /// The leader stops by itself when it could not renew for this long: less than `duration`, so that it has stopped when
+    pub lease_duration: Duration,
+    /// The leader stops by itself when it could not renew for this long: less than `lease_duration`, so that it has stopped when
     /// another starts.
     pub renew_deadline: Duration,
     /// How often it is renewed, or observed.
@@ -25,7 +25,7 @@ impl Default for LeaseTimings {
     /// The numbers that Kubernetes' own components use.
     fn default() -> Self {
         LeaseTimings {
-            duration: Duration::from_secs(15),
+            lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
         }
@@ -85,7 +85,7 @@ impl Election {
             _ => now,
         };
         self.observed = Some((lease.clone(), since));
-        let expires_after = lease.duration.unwrap_or(self.timings.duration);
+        let expires_after = lease.duration.unwrap_or(self.timings.lease_duration);
         let is_mine = lease.holder == self.identity;
         if is_mine || lease.holder.is_empty() || now.duration_since(since) >= expires_after {
             // Any client may have written the count; it must not keep the lease from changing holders.

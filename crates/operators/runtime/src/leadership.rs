@@ -187,7 +187,7 @@ impl LeaderElector {
         });
         let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
         spec.holder_identity = Some(self.election.identity().to_owned());
-        spec.lease_duration_seconds = i32::try_from(self.timings.duration.as_secs()).ok();
+        spec.lease_duration_seconds = i32::try_from(self.timings.lease_duration.as_secs()).ok();
         spec.lease_transitions = Some(transitions);
         spec.renew_time = Some(now.clone());
         if changes_holder {

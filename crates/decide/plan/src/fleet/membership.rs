@@ -22,7 +22,7 @@ pub struct PoolSelectors<'a> {
     /// The pools whose selector cannot be used, with the mistake.
     pub invalid: Vec<(&'a str, SelectionError)>,
     /// The pools whose selector names no label. Kubernetes would take it for "all nodes".
-    pub selecting_all: Vec<&'a str>,
+    pub matching_all: Vec<&'a str>,
 }
 
 /// The pools of a node.
@@ -82,12 +82,12 @@ impl<'a> PoolSelectors<'a> {
     /// Differs: upstream fails the look-up of every node when one pool's selector is wrong, because it meets it on the
     /// way; here that pool has no nodes and says so, and the others go on.
     pub fn new(pools: impl IntoIterator<Item = PoolView<'a>>) -> Self {
-        let mut all = PoolSelectors { pools: Vec::new(), invalid: Vec::new(), selecting_all: Vec::new() };
+        let mut all = PoolSelectors { pools: Vec::new(), invalid: Vec::new(), matching_all: Vec::new() };
         for pool in pools {
             // A pool without a selector has no nodes.
             let Some(selector) = pool.node_selector() else { continue };
             match Selection::of(selector) {
-                Ok(selection) if selection.is_empty() => all.selecting_all.push(pool.name),
+                Ok(selection) if selection.is_empty() => all.matching_all.push(pool.name),
                 Ok(selection) => all.pools.push((pool, selection)),
                 Err(error) => all.invalid.push((pool.name, error)),
             }

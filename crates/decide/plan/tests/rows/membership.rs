@@ -67,7 +67,7 @@ fn selector_that_selects_all_or_is_invalid_selects_no_node_and_harms_no_other_po
     let without = pool("without", "1", json!({"nodeSelector": null}));
     let worker = worker(json!(1));
     let pools = PoolSelectors::new([&all, &wrong, &without, &worker].map(PoolView::of));
-    assert_eq!(pools.selecting_all, ["all"]);
+    assert_eq!(pools.matching_all, ["all"]);
     assert_eq!(pools.invalid.len(), 1);
     let node = node("n", "1/1R");
     assert_eq!(pools.of(&NodeView::of(&node, None)).affected_pools(), ["worker"]);

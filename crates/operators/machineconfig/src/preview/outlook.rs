@@ -242,7 +242,7 @@ pub fn unassigned_nodes(cluster: &ClusterState) -> UnassignedNodes {
         let problem = format!("MachineConfigPool {pool}: spec.nodeSelector: {error}; until then it has no nodes");
         found.problems.push(of_pool(Severity::Error, pool, problem));
     }
-    found.problems.extend(pools.selecting_all.iter().map(|pool| {
+    found.problems.extend(pools.matching_all.iter().map(|pool| {
         let problem = format!(
             "MachineConfigPool {pool}: spec.nodeSelector names no label, which would select every node, so it selects none; \
              name a label"

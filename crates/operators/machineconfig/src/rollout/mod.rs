@@ -202,7 +202,7 @@ impl RolloutController {
             return Ok(Requeue::after(REVERT_CHECK_DELAY));
         }
         let pools = PoolSelectors::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
-        if pools.selecting_all.contains(&name) {
+        if pools.matching_all.contains(&name) {
             let message = "the nodeSelector is empty and would select all nodes; the pool moves no node".to_owned();
             let reason = PoolEvent::SelectorMatchesAll.as_str();
             let event = Event { is_warning: true, reason, message, related: None };

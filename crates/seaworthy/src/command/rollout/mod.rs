@@ -40,7 +40,7 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     if let Some((name, error)) = pools.invalid.first() {
         return Err(Failure::invalid(format!("MachineConfigPool {name}: spec.nodeSelector: {error}")));
     }
-    for name in &pools.selecting_all {
+    for name in &pools.matching_all {
         terminal::warning(&format!(
             "MachineConfigPool {name}: spec.nodeSelector has no labels, which would select every node, so it selects \
              none; add a label"
