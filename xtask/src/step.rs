@@ -26,8 +26,9 @@ pub struct Step {
     pub needs: &'static [&'static Tool],
     /// Does it.
     pub run: fn(&mut Run<'_>) -> Result<Outcome>,
-    /// A build that it needs. In a run of several steps it starts first, in the background.
-    pub build: Option<fn(&Workspace) -> Command>,
+    /// The build that it will need; `None` if it needs none, or will be skipped or fail without one. In a run of several steps it
+    /// starts first, in the background.
+    pub build: fn(&mut Run<'_>) -> Option<Command>,
 }
 
 /// How a step ended.
@@ -69,8 +70,8 @@ impl<'a> Run<'a> {
         let mut ended = Vec::new();
         let mut builds = BTreeMap::new();
         for step in steps.iter().filter(|_| steps.len() > 1) {
-            if let Some(build) = step.build {
-                builds.insert(step.name, BackgroundBuild::start(self.workspace, step.name, build(self.workspace))?);
+            if let Some(build) = (step.build)(&mut self) {
+                builds.insert(step.name, BackgroundBuild::start(self.workspace, step.name, &build));
             }
         }
         for step in steps {
@@ -79,7 +80,8 @@ impl<'a> Run<'a> {
             for tool in step.needs {
                 self.tools.ensure(tool);
             }
-            let outcome = match builds.remove(step.name).map(BackgroundBuild::finish) {
+            let built = builds.remove(step.name).map(|started| started.and_then(BackgroundBuild::finish));
+            let outcome = match built {
                 None | Some(Ok(Outcome::Passed)) => (step.run)(&mut self),
                 Some(not_built) => not_built,
             };

@@ -23,22 +23,22 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(25 * 60);
 /// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests are at the end, because the last lines
 /// of a run are the ones that get read.
 pub const STEPS: &[Step] = &[
-    Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt, build: None },
-    Step { name: "layering", group: "lint", needs: &[], run: layering::step, build: None },
-    Step { name: "words", group: "lint", needs: &[], run: words::step, build: None },
-    Step { name: "links", group: "lint", needs: &[], run: links::step, build: None },
-    Step { name: "deny", group: "lint", needs: &[], run: lint::deny, build: None },
-    Step { name: "pure", group: "lint", needs: &[], run: lint::pure, build: None },
-    Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy, build: None },
-    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::conformance::ours, build: None },
+    Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt, build: no_build },
+    Step { name: "layering", group: "lint", needs: &[], run: layering::step, build: no_build },
+    Step { name: "words", group: "lint", needs: &[], run: words::step, build: no_build },
+    Step { name: "links", group: "lint", needs: &[], run: links::step, build: no_build },
+    Step { name: "deny", group: "lint", needs: &[], run: lint::deny, build: no_build },
+    Step { name: "pure", group: "lint", needs: &[], run: lint::pure, build: no_build },
+    Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy, build: no_build },
+    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::conformance::ours, build: no_build },
     // Before cargo's tests, which show the kubectl that it provides to our server.
-    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::conformance::real, build: None },
+    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::conformance::real, build: no_build },
     Step {
         name: "unit",
         group: "cargo-test",
         needs: &[&DBUS_DAEMON, &IGNITION_VALIDATE, &SYSTEMCTL, &UNSHARE],
         run: unit,
-        build: None,
+        build: no_build,
     },
     // Its build takes minutes of both cores, which the tests before it leave idle half of the time.
     Step {
@@ -46,10 +46,15 @@ pub const STEPS: &[Step] = &[
         group: "bench",
         needs: &[&VALGRIND],
         run: bench::instructions::step,
-        build: Some(bench::binary::product_build),
+        build: bench::instructions::build,
     },
-    Step { name: "doc", group: "cargo-test", needs: &[], run: doc, build: None },
+    Step { name: "doc", group: "cargo-test", needs: &[], run: doc, build: no_build },
 ];
+
+/// For steps that need no build, or whose build is the step.
+fn no_build(_: &mut Run<'_>) -> Option<Command> {
+    None
+}
 
 /// What `cargo xtask test` takes.
 #[derive(Args)]

@@ -22,7 +22,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use super::{binary, machine};
+use super::{binary, folder, machine};
 use crate::kube::binaries::{Binaries, Policy, version};
 use crate::workspace::Workspace;
 use candidate::Candidate;
@@ -115,11 +115,13 @@ pub(super) fn on_one_thread<T>(work: impl Future<Output = Result<T>>) -> Result<
 pub(super) async fn ours(program: &Path, folder: &Path, size: Size) -> Result<Results> {
     let mut starts: Vec<Duration> = Vec::new();
     for _ in 1..STARTS {
-        let candidate = Candidate::ours(program, &emptied(folder)?).await?;
+        folder::empty(folder)?;
+        let candidate = Candidate::ours(program, folder).await?;
         starts.push(candidate.started_in);
         candidate.stop()?;
     }
-    let candidate = Candidate::ours(program, &emptied(folder)?).await?;
+    folder::empty(folder)?;
+    let candidate = Candidate::ours(program, folder).await?;
     starts.push(candidate.started_in);
     starts.sort_unstable();
     let mut results = workload::run(&candidate, size).await?;
@@ -129,18 +131,11 @@ pub(super) async fn ours(program: &Path, folder: &Path, size: Size) -> Result<Re
 }
 
 async fn real(binaries: &Binaries, folder: &Path, size: Size) -> Result<Results> {
-    let candidate = Candidate::real(binaries, &emptied(folder)?).await?;
+    folder::empty(folder)?;
+    let candidate = Candidate::real(binaries, folder).await?;
     let results = workload::run(&candidate, size).await?;
     candidate.stop()?;
     Ok(results)
-}
-
-/// The folder with nothing in it.
-fn emptied(folder: &Path) -> Result<PathBuf> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    Ok(folder.to_path_buf())
 }
 
 fn versions(program: &Path, is_given: bool, binaries: Result<&Binaries, &String>) -> Result<String> {

@@ -13,6 +13,7 @@ use clap::Args;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use super::binary::{self, TestProgram};
+use super::commit::commit;
 use super::limits::Verdict;
 use super::{machine, page};
 use crate::table::{Align, Table};
@@ -35,7 +36,7 @@ pub struct BuildArgs {
     /// Rewrite docs/evidence/bench-build.md.
     #[arg(long)]
     write: bool,
-    /// Measure this checkout of another commit as well, before this one.
+    /// Measure the release build of this checkout of another commit as well, before this one.
     #[arg(long, value_name = "FOLDER")]
     before: Option<PathBuf>,
     /// Do not build and run the tests.
@@ -72,7 +73,7 @@ pub fn run(workspace: &Workspace, args: &BuildArgs) -> Result<bool> {
         Some(folder) => {
             let found = folder.canonicalize();
             let found = found.with_context(|| format!("--before {}: cannot find it", folder.display()))?;
-            Some(measure(&found, &scratch.join("before"), !args.no_tests)?)
+            Some(measure(&found, &scratch.join("before"), false)?)
         }
         None => None,
     };
@@ -112,12 +113,9 @@ fn measure(checkout: &Path, target: &Path, with_tests: bool) -> Result<Measured>
         true => Some(build(checkout, &target.join("tests"), &["test", "--workspace", "--tests", "--no-run"])?),
         false => None,
     };
-    Ok(Measured { commit: commit(checkout), release, binary_bytes: size, tests })
-}
-
-fn commit(checkout: &Path) -> String {
-    let output = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(checkout).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    // A source archive is measured as well: it has no commit.
+    let commit = commit(checkout).unwrap_or_default();
+    Ok(Measured { commit, release, binary_bytes: size, tests })
 }
 
 fn cargo_in(checkout: &Path, target: &Path, args: &[&str]) -> Command {

@@ -11,19 +11,21 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use clap::{Args, ValueEnum};
 
 use super::apiserver::workload::FULL;
 use super::apiserver::{in_release, on_one_thread};
+use super::commit::commit;
 use super::daemon::process;
+use super::input::Fleet;
 use super::measurement::Probe;
 use super::rollout::fleet::FleetReport;
 use super::serve::candidate::{Candidate, ServerSetup};
 use super::serve::wrk::{Connections, Drive};
-use super::{apiserver, binary, daemon, instructions, machine, render, serve};
+use super::{apiserver, binary, daemon, folder, instructions, machine, render, serve};
 use crate::table::{Align, Table};
-use crate::tool::{Availability, OPENSSL, Tool, Toolbox, VALGRIND, WRK};
+use crate::tool::{OPENSSL, Tool, Toolbox, VALGRIND, WRK};
 use crate::workspace::{Workspace, stdout_of};
 
 /// Where `--write` puts the result, below the workspace's root.
@@ -107,6 +109,7 @@ pub fn run(workspace: &Workspace, args: &CompareArgs) -> Result<bool> {
     let all = Bench::value_variants().iter().copied();
     let mut sections = Vec::new();
     for bench in all.filter(|bench| args.only.is_empty() || args.only.contains(bench)) {
+        bench.prepare(&setup)?;
         let mut best: [Numbers; 2] = Default::default();
         for round in 1..=bench.rounds(args.rounds) {
             for (side, best) in sides.iter().zip(&mut best) {
@@ -132,10 +135,8 @@ pub fn run(workspace: &Workspace, args: &CompareArgs) -> Result<bool> {
 
 impl Side {
     fn build(checkout: &Workspace) -> Result<Side> {
-        let mut git = Command::new("git");
-        let commit = stdout_of(git.args(["rev-parse", "--short", "HEAD"]).current_dir(&checkout.root))?;
         Ok(Side {
-            commit: String::from_utf8_lossy(&commit).trim().to_owned(),
+            commit: commit(&checkout.root)?,
             program: binary::product(checkout, None)?,
             fleet: binary::example(checkout, "fleet")?,
             files: binary::example(checkout, "files")?,
@@ -153,10 +154,7 @@ struct Tools {
 impl Tools {
     fn find() -> Result<Tools> {
         let mut toolbox = Toolbox::new(true);
-        let mut find = |tool: &'static Tool| match toolbox.ensure(tool) {
-            Availability::At(path) => Ok(path),
-            Availability::Missing(reason) => bail!("{}: {reason}", tool.program),
-        };
+        let mut find = |tool: &'static Tool| serve::found(&mut toolbox, tool).map_err(Error::msg);
         Ok(Tools { valgrind: find(&VALGRIND)?, openssl: find(&OPENSSL)?, wrk: find(&WRK)? })
     }
 }
@@ -172,10 +170,13 @@ impl Setup<'_> {
     /// An empty folder.
     fn emptied(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-        }
+        folder::empty(&folder)?;
         Ok(folder)
+    }
+
+    /// The manifests of a fleet that is rendered.
+    fn manifests(&self, fleet: &Fleet) -> PathBuf {
+        self.folder.join(format!("render-{}.json", fleet.name()))
     }
 }
 
@@ -188,6 +189,16 @@ impl Bench {
             Bench::Render => 3 * rounds,
             _ => rounds,
         }
+    }
+
+    /// Writes what all rounds of both sides have in common. What an earlier run wrote may be another generator's.
+    fn prepare(self, setup: &Setup<'_>) -> Result<()> {
+        if self == Bench::Render {
+            for fleet in render::FLEETS {
+                fleet.write(&setup.manifests(fleet))?;
+            }
+        }
+        Ok(())
     }
 
     fn measure(self, setup: &Setup<'_>, side: &Side) -> Result<Numbers> {
@@ -219,11 +230,7 @@ fn rendered(setup: &Setup<'_>, side: &Side) -> Result<Numbers> {
     };
     let mut numbers = Numbers::new();
     for fleet in render::FLEETS {
-        let input = setup.folder.join(format!("render-{}.json", fleet.name()));
-        if !input.exists() {
-            fleet.write(&input)?;
-        }
-        let measured = probe.command(&render::command(&side.program, &input))?;
+        let measured = probe.command(&render::command(&side.program, &setup.manifests(fleet)))?;
         numbers.insert(format!("{}, ms", fleet.name()), measured.nanoseconds as f64 / 1e6);
         numbers.insert(format!("{}, peak MB", fleet.name()), measured.peak_bytes as f64 / 1e6);
     }

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::limits::Verdict;
-use super::{binary, machine, page};
+use super::{binary, folder, machine, page};
 use crate::table::{Align, Table};
 use crate::workspace::{Workspace, stdout_of};
 use process::Process;
@@ -71,9 +71,7 @@ pub fn run(workspace: &Workspace, args: &DaemonArgs) -> Result<bool> {
     let load = machine::load();
     // Below the build folder: the temporary folder may be in memory.
     let folder = workspace.scratch("bench")?.join("daemon");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
+    folder::empty(&folder)?;
     eprintln!("{ROUNDS} updates with {FILES} files");
     let mut command = Command::new(&timer);
     command.arg(folder.join("files")).args([FILES.to_string(), ROUNDS.to_string()]);

@@ -98,6 +98,14 @@ pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
     }
 }
 
+/// The build of the step; `None` if it will be skipped, or fail without one.
+pub fn build(run: &mut Run<'_>) -> Option<Command> {
+    let Availability::At(_) = run.tools.ensure(&VALGRIND) else { return None };
+    let recorded = Baseline::load(&run.workspace.root.join(RECORD)).ok()??;
+    let (rustc, platform) = machine::compiler().ok()?;
+    recorded.mismatch(&rustc, &platform).is_none().then(|| binary::product_build(run.workspace))
+}
+
 fn compare(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Outcome> {
     let Some(recorded) = Baseline::load(&workspace.root.join(RECORD))? else {
         return Ok(Outcome::Failed(format!("{RECORD} not found: run `cargo xtask bench instructions --write`")));

@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::apiserver::{in_release, on_one_thread};
-use super::{binary, machine};
+use super::{binary, folder, machine};
 use crate::tool::{Availability, NGINX, OPENSSL, Tool, Toolbox, WRK};
 use crate::workspace::{Workspace, stdout_of};
 use candidate::{Candidate, ServerSetup};
@@ -92,9 +92,7 @@ pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
     }
     let program = binary::product(workspace, args.binary.as_deref())?;
     let folder = workspace.scratch("bench")?.join("serve");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
+    folder::empty(&folder)?;
     let load = machine::load();
     let setup = ServerSetup::create(&folder, &openssl)?;
     let (rounds, seconds) = if args.quick { (1, 2) } else { (ROUNDS, LOAD_PERIOD_SECONDS) };
@@ -166,6 +164,7 @@ pub(super) async fn alone(candidate: &Candidate, setup: &ServerSetup, body: &[u8
     Ok(Results { memory, fleet: Some(fleet), ..Results::default() })
 }
 
+/// Where a tool is, or why there is none.
 pub(super) fn found(tools: &mut Toolbox, tool: &'static Tool) -> Result<PathBuf, String> {
     match tools.ensure(tool) {
         Availability::At(path) => Ok(path),

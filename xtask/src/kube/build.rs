@@ -33,8 +33,8 @@ const PROGRAMS: [(&str, &str); 4] = [
 pub const BOATMAN: &str = "boatman";
 
 /// `go.sum` decides what is compiled, not the newest there is; nothing of this machine ends up in the programs; no
-/// more than two compilers at a time, because one can take a gigabyte.
-const FLAGS: [&str; 4] = ["-mod=readonly", "-trimpath", "-p", "2"];
+/// more than two compilers at a time, because one can take a gigabyte; no debug information, which the linker drops.
+const FLAGS: [&str; 5] = ["-mod=readonly", "-trimpath", "-p", "2", "-gcflags=all=-dwarf=false"];
 
 /// The folder with the programs; the inner error says why there is none.
 pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, String>> {
