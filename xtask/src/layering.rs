@@ -54,10 +54,11 @@ const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
 
-/// Bottom up, each crate with its folder: the table is the tree below `crates/`.
+/// Bottom up, each crate with its folder: the table is the tree below `crates/`. A crate uses those of earlier rows only.
 const LAYERS: &[Layer] = &[
     pure("crates/values", VALUES, &[]),
     pure("crates/api", "seaworthy-api", &[]),
+    shell("crates/config/fetch", "seaworthy-fetch", &[]),
     pure("crates/config/ignition", "seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("crates/config/render", "seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
     pure("crates/config/manifest", "seaworthy-manifest", &[IGNITION]),
@@ -69,7 +70,6 @@ const LAYERS: &[Layer] = &[
     pure("crates/control-plane/schema", "seaworthy-schema", &[CEL]),
     pure("crates/control-plane/fields", "seaworthy-fields", &[SCHEMA]),
     pure("crates/decide/preview", "seaworthy-preview", &[CHANGE, FIELDS, IGNITION, SCHEMA]),
-    shell("crates/config/fetch", "seaworthy-fetch", &[]),
     shell("crates/control-plane/store", "seaworthy-store", &[]),
     shell("crates/control-plane/listen", "seaworthy-listen", &[]),
     shell("crates/resident", "seaworthy-resident", &[]),
@@ -146,8 +146,9 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["seaworthy", "xtask"], "libraries have typed errors: use thiserror"),
 ];
 
-/// The folders of crates that may hold a Kubernetes client.
-const KUBE_CLIENT_FOLDERS: &[&str] = &["crates/operators/", "crates/machine/", "crates/testkit"];
+/// The folders of crates that may hold a Kubernetes client. `host` is not among them: a machine knows no cluster.
+const KUBE_CLIENT_FOLDERS: &[&str] =
+    &["crates/operators/", "crates/machine/fleet", "crates/machine/node", "crates/machine/serve", "crates/testkit"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
@@ -468,6 +469,8 @@ mod tests {
         assert_eq!(check("seaworthy-api", false, "\"derive\", \"client\""), 1);
         assert_eq!(check("seaworthy-api", true, "\"derive\""), 1);
         assert_eq!(check("seaworthy-runtime", false, "\"client\""), 0);
+        assert_eq!(check("seaworthy-node", false, "\"client\""), 0);
+        assert_eq!(check("seaworthy-host", false, "\"client\""), 1);
     }
 
     #[test]
@@ -524,6 +527,17 @@ mod tests {
                     Bare(name) => assert!(layer(name).is_some(), "{name} has no row"),
                     Below(folder) => assert!(!it.is_pure, "{} uses all of {folder}", it.name),
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_bottom_up() {
+        for (row, it) in LAYERS.iter().enumerate() {
+            for used in it.may_use {
+                let (Whole(name) | Bare(name)) = used else { continue };
+                let is_earlier = LAYERS.iter().take(row).any(|below| below.name == *name);
+                assert!(is_earlier, "{} uses {name}, which has no earlier row", it.name);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Word lint: texts and names use the terms of the field.
 //!
 //! It reads the prose of all Markdown files; the string literals, comments and names of all Rust sources, tests included; and
-//! all of the files in [`WHOLE`]. What was recorded from other programs is left out. Each entry of [`WORDS`] names the accepted
-//! alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
+//! all of the files in [`WHOLE`]. Files that were recorded from other programs are left out. Each entry of [`WORDS`] names the
+//! accepted alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ const WORDS: &[(&str, &str)] = &[
     ("everybody", "everyone, or the actors: all clients, all users"),
     ("farewell", "shutdown"),
     ("for ever", "indefinitely, or the time"),
+    ("forever", "indefinitely, no limit, or the time"),
     ("heed", "handle, follow"),
     ("hindrance", "blocker"),
     ("larder", "cache"),
@@ -67,6 +68,38 @@ const OBJECTS: [&str; 8] = ["all", "both", "everything", "it", "that", "them", "
 const CONSTANTS: &[(&str, &str)] =
     &[("FAREWELL", "*_TIMEOUT, *_GRACE_PERIOD"), ("PATIENCE", "*_TIMEOUT"), ("REST", "*_INTERVAL, *_DELAY")];
 
+/// Names of types, or words in them, that are not used, with what is written instead: they would be terms of the field
+/// elsewhere, so they are not in [`WORDS`].
+const TYPES: &[(&str, &str)] = &[
+    ("Arrival", "Connection"),
+    ("Beside", "ProgressJoin"),
+    ("Deed", "Action"),
+    ("Dish", "ServableConfig"),
+    ("Door", "Listener"),
+    ("Foresight", "Preview"),
+    ("Guest", "AdmissionHandle"),
+    ("Hand", "Executor"),
+    ("Kinship", "OwnerGraph"),
+    ("Lots", "Baseline"),
+    ("Manners", "NodeBehaviour"),
+    ("Means", "PreviewInputs"),
+    ("Oblivion", "DiscardLog"),
+    ("Parcel", "ResponseBody"),
+    ("Parting", "DeletionMode"),
+    ("Places", "ConnectionLimiter"),
+    ("Seats", "Slots"),
+    ("Shelf", "AnswerStore"),
+    ("Standing", "Eligibility"),
+    ("Stranger", "Unauthenticated"),
+    ("Strays", "UnassignedNodes"),
+    ("Ties", "OwnerRefs"),
+    ("Voice", "ReportedState"),
+    ("Weather", "FaultInjector"),
+];
+
+/// Words that no module doc begins with: it names the thing first.
+const QUESTIONS: [&str; 6] = ["How", "What", "When", "Where", "Who", "Why"];
+
 /// How names of constants that are durations end, or begin: a search for timeouts must find all of them.
 const DURATION_SUFFIXES: [&str; 5] = ["TIMEOUT", "INTERVAL", "DELAY", "DELAYS", "PERIOD"];
 const DURATION_PREFIXES: [&str; 2] = ["MAX_", "MIN_"];
@@ -78,7 +111,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("xtask/src/words.rs", "", "the list itself"),
 ];
 
-/// Folders whose files were recorded from other programs, or are generated from what is judged elsewhere.
+/// Folders whose files were recorded from other programs, or are generated from what is judged elsewhere; but see [`is_ours`].
 const RECORDED: [&str; 6] = ["crds", "golden", "proptest-regressions", "recorded", "upstream", "upstream-crds"];
 
 /// Extensions of files that are judged as a whole. Examples are the only YAML among them: the rest is data of tests.
@@ -190,20 +223,29 @@ fn prose(text: &str) -> Vec<Text> {
 /// The parts of a source that count.
 struct Source {
     texts: Vec<Text>,
-    constants: Vec<Offence>,
+    /// In names of constants and types, and in module docs.
+    offences: Vec<Offence>,
 }
 
-/// Reads string literals, comments and names, and the names of constants in particular.
+/// Reads string literals, comments and names, and the names of constants and types in particular.
 fn source(file: &Path, text: &str) -> Source {
     let bytes = text.as_bytes();
-    let mut source = Source { texts: Vec::new(), constants: Vec::new() };
+    let mut source = Source { texts: Vec::new(), offences: Vec::new() };
     let (mut at, mut line) = (0, 1);
     // The line after a comment, and the text that it continues there.
     let mut comment: Option<(usize, usize)> = None;
+    // The line after one of a module doc.
+    let mut module_doc = 0;
     while at < bytes.len() {
         let rest = &text[at..];
         let end = if rest.starts_with("//") {
             let end = rest.find('\n').unwrap_or(rest.len());
+            if let Some(doc) = rest[..end].strip_prefix("//!") {
+                if module_doc != line {
+                    source.offences.extend(offence_of_module_doc(file, line, doc));
+                }
+                module_doc = line + 1;
+            }
             let words = markdown::without_code(rest[..end].trim_start_matches(['/', '!']));
             match comment.filter(|(next, _)| *next == line) {
                 Some((_, nth)) => {
@@ -237,10 +279,11 @@ fn source(file: &Path, text: &str) -> Source {
                 length => length,
             }
         } else if let Some(declaration) = rest.strip_prefix("const ").or_else(|| rest.strip_prefix("static ")) {
-            source.constants.extend(offence_of_constant(file, line, declaration));
+            source.offences.extend(offence_of_constant(file, line, declaration));
             rest.len() - declaration.len()
         } else if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             let name = identifier(rest);
+            source.offences.extend(offences_of_type(file, line, name));
             source.texts.push(Text { line, text: split_name(name) });
             comment = None;
             name.len()
@@ -274,6 +317,26 @@ fn offence_of_constant(file: &Path, line: usize, declaration: &str) -> Option<Of
             "*_TIMEOUT, *_INTERVAL, *_DELAY, *_PERIOD, MAX_*, MIN_*",
         )
     })
+}
+
+/// What is wrong with a name, if it is one of a type.
+fn offences_of_type(file: &Path, line: usize, name: &str) -> Vec<Offence> {
+    // Constants have no small letters.
+    if !name.starts_with(char::is_uppercase) || !name.contains(char::is_lowercase) {
+        return Vec::new();
+    }
+    let words = split_name(name);
+    let is_named = |word: &str| words.split(' ').any(|part| part == word);
+    let found = TYPES.iter().filter(|(word, _)| is_named(word) && !is_allowed(file, word));
+    found.map(|(word, instead)| Offence { file: file.to_owned(), line, word, instead }).collect()
+}
+
+/// What is wrong with the first line of a module doc.
+fn offence_of_module_doc(file: &Path, line: usize, text: &str) -> Option<Offence> {
+    let first = identifier(text.trim_start());
+    let word = QUESTIONS.into_iter().find(|question| *question == first)?;
+    let instead = "the name of the thing, and what it does";
+    (!is_allowed(file, word)).then(|| Offence { file: file.to_owned(), line, word, instead })
 }
 
 /// The words of a name: `told_twice` and `ToldTwice` are two.
@@ -355,9 +418,11 @@ fn character_length(rest: &str) -> usize {
     }
 }
 
-/// Whether a file is written for this repository.
+/// Whether a file is written for this repository. Sources and the page about a recording are, in any folder.
 fn is_ours(file: &Path) -> bool {
-    !file.components().any(|part| RECORDED.iter().any(|folder| part.as_os_str() == *folder))
+    let is_source = file.extension().is_some_and(|extension| extension == "rs");
+    let is_page = file.file_name().is_some_and(|name| name == "README.md");
+    is_source || is_page || !file.components().any(|part| RECORDED.iter().any(|folder| part.as_os_str() == *folder))
 }
 
 /// All offences of the repository.
@@ -380,7 +445,7 @@ fn offences(root: &Path) -> Result<Vec<Offence>> {
     for (file, text) in files("rs")? {
         let source = source(&file, &text);
         found.extend(source.texts.iter().flat_map(|text| offences_in(&file, text)));
-        found.extend(source.constants);
+        found.extend(source.offences);
     }
     for extension in WHOLE {
         for (file, text) in files(extension)? {
@@ -421,7 +486,7 @@ mod tests {
             prose(text).iter().flat_map(|text| offences_in(file, text)).collect()
         } else {
             let source = source(file, text);
-            source.texts.iter().flat_map(|text| offences_in(file, text)).chain(source.constants).collect()
+            source.texts.iter().flat_map(|text| offences_in(file, text)).chain(source.offences).collect()
         };
         found.into_iter().map(|offence| (offence.line, offence.word)).collect()
     }
@@ -483,7 +548,37 @@ mod tests {
     #[test]
     fn recorded_files_are_not_ours() {
         assert!(is_ours(Path::new("crates/x/tests/rows/a.rs")) && is_ours(Path::new("deny.toml")));
-        assert!(!is_ours(Path::new("crates/x/tests/golden/a.md")));
+        assert!(!is_ours(Path::new("crates/x/tests/golden/a.md")) && !is_ours(Path::new("crates/x/tests/crds/a.yaml")));
+    }
+
+    #[test]
+    fn sources_and_readme_are_ours_beside_recorded_files() {
+        assert!(is_ours(Path::new("crates/x/tests/golden/README.md")));
+        assert!(is_ours(Path::new("crates/x/tests/recorded/mod.rs")));
+        let page = "It was told.\n";
+        assert_eq!(words("crates/x/tests/recorded/README.md", page), [(1, "told")]);
+    }
+
+    #[test]
+    fn time_without_a_limit_has_a_name() {
+        assert_eq!(words("docs/x.md", "It waits forever.\n"), [(1, "forever")]);
+    }
+
+    #[test]
+    fn former_names_of_types_are_found_in_names_of_types() {
+        let text = "struct DoorOptions(Doors);\nlet door = Outdoor;\nconst DOOR: u8 = 1; // A Door\nf(\"Door\");\n";
+        assert_eq!(words("crates/x/src/a.rs", text), [(1, "Door")]);
+        let others = ["Ailment", "Foresight", "Kinship", "Larder", "Manners", "Strays", "Telling", "Weather", "Wish"];
+        for name in TYPES.iter().map(|(name, _)| *name).chain(others) {
+            assert!(!words("crates/x/src/a.rs", &format!("struct {name};")).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn module_doc_does_not_begin_with_a_question() {
+        let text = "//! What it is.\n//! How it works.\n\n/// Who asks\nfn f() {}\nmod m {\n    //! Why it is.\n}\n";
+        assert_eq!(words("crates/x/src/a.rs", text), [(1, "What"), (7, "Why")]);
+        assert_eq!(words("crates/x/tests/a.rs", "//! Whether it is, and why.\n"), []);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -22,9 +22,7 @@ pub trait Word: Copy + FromStr<Err = UnknownWord> + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not a {set}; expected one of {accepted}")]
 pub struct UnknownWord {
-    /// What was expected.
     pub set: &'static str,
-    /// What was found.
     pub found: String,
     /// The accepted words, separated by commas.
     pub accepted: String,

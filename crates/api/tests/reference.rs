@@ -10,27 +10,22 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// Vocabularies of operators that have no controllers yet.
-const UNUSED: [&str; 3] = ["cluster.rs", "compliance.rs", "kmm.rs"];
-
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources of the vocabulary, in the order of their names.
+/// The sources of the vocabularies that operators use, in the order of their names. A group whose operator has no controllers yet
+/// is on no page.
 fn sources() -> Vec<String> {
-    let mut files = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/vocabulary")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if !UNUSED.iter().any(|name| path.ends_with(name)) {
-                files.push(path);
-            }
-        }
-    }
+    let operators = program("crates/operators");
+    let is_used = |file: &Path| {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let used = Regex::new(&format!(r"\bvocabulary::(?:\{{[^}}]*\b)?{name}\b")).unwrap();
+        operators.iter().any(|source| used.is_match(source))
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/vocabulary");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|file| is_used(file)).collect();
     files.sort();
     files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }

@@ -29,7 +29,6 @@ pub use template_metadata::TemplateMetadata;
 
 use crate::crds::{self, generated::Definition};
 
-/// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     crds::for_group("cluster.x-k8s.io")
 }

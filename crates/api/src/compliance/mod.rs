@@ -55,7 +55,6 @@ pub use variable::{Variable, VariableFields, VariableSelection, VariableType};
 
 use crate::crds::{self, generated::Definition};
 
-/// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     crds::for_group("compliance.openshift.io")
 }

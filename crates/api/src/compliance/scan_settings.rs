@@ -64,7 +64,7 @@ pub struct ScanSettings {
     #[schemars(extend("default" = true))]
     pub strict_node_scan: Option<bool>,
 
-    /// How long the scan may take before it is repeated; `0s` means forever.
+    /// How long the scan may take before it is repeated; `0s` means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "30m"))]
     pub timeout: Option<String>,

@@ -90,7 +90,6 @@ impl Definition {
         self
     }
 
-    /// The finished definition.
     pub(crate) fn build(self) -> CustomResourceDefinition {
         self.0
     }

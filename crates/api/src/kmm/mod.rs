@@ -54,7 +54,6 @@ pub use tls_options::TlsOptions;
 
 use crate::crds::{self, generated::Definition};
 
-/// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     crds::for_group("kmm.sigs.x-k8s.io")
 }

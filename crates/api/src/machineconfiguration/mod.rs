@@ -28,7 +28,6 @@ pub use status_condition::StatusCondition;
 
 use crate::crds::{self, generated::Definition};
 
-/// The API group.
 pub const GROUP: &str = "machineconfiguration.openshift.io";
 
 /// Group and version, as objects name it.
@@ -37,7 +36,6 @@ pub const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
 /// Label that marks a definition as installed by an operator.
 const OPERATOR_MANAGED: &str = "openshift.io/operator-managed";
 
-/// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     crds::for_group(GROUP)
 }

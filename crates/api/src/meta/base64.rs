@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 pub struct Base64(pub String);
 
 impl Base64 {
-    /// The bytes.
     pub fn decode(&self) -> Result<Vec<u8>, Error> {
         ByteString::deserialize(self.0.as_str().into_deserializer()).map(|bytes| bytes.0)
     }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
+use seaworthy_values::api_version::group_and_version;
 use serde_json::Value;
 
 /// Whether an object in JSON is of this kind.
@@ -17,8 +18,7 @@ pub fn is_owner<K: Resource<DynamicType = ()>>(owner: &OwnerReference) -> bool {
 
 /// Whether an apiVersion and a kind are those of this kind, in any version.
 pub fn is_kind<K: Resource<DynamicType = ()>>(api_version: &str, kind: &str) -> bool {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    kind == K::kind(&()) && group == K::group(&())
+    kind == K::kind(&()) && group_and_version(api_version).0 == K::group(&())
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub enum Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// The value of a key.
     pub fn get(self, key: &str) -> Option<&'a str> {
         match self {
             Pairs::Map(map) => map?.get(key).map(String::as_str),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use seaworthy_values::label_selector::{Operator, Requirement};
+use seaworthy_values::label_selector::{MatchOperator, Requirement};
 
 use super::{LabelSelector, Pairs};
 
@@ -18,28 +18,13 @@ pub struct Selection {
 pub enum SelectionError {
     /// The operator does not exist.
     #[error("label selector, key {key:?}: operator {found:?}; expected one of In, NotIn, Exists, DoesNotExist")]
-    Operator {
-        /// The key of the requirement.
-        key: String,
-        /// What was found.
-        found: String,
-    },
+    Operator { key: String, found: String },
     /// The operator compares values and there are none.
     #[error("label selector, key {key:?}: {operator} needs at least one value; add one, or use Exists")]
-    NoValues {
-        /// The key of the requirement.
-        key: String,
-        /// The operator.
-        operator: String,
-    },
+    NoValues { key: String, operator: String },
     /// The operator takes no values and there are some.
     #[error("label selector, key {key:?}: {operator} takes no values; remove them, or use In")]
-    Values {
-        /// The key of the requirement.
-        key: String,
-        /// The operator.
-        operator: String,
-    },
+    Values { key: String, operator: String },
     /// A requirement without a key.
     #[error("label selector: a requirement has no key; name the label that is meant")]
     NoKey,
@@ -51,7 +36,7 @@ impl Selection {
         let labels = selector.match_labels.iter().flatten();
         let equal = |(key, value): (&String, &String)| Requirement {
             key: key.clone(),
-            operator: Operator::In([value.clone()].into()),
+            operator: MatchOperator::In([value.clone()].into()),
         };
         let mut requirements: Vec<Requirement<BTreeSet<String>>> = labels.map(equal).collect();
         for expression in selector.match_expressions.iter().flatten() {
@@ -66,7 +51,7 @@ impl Selection {
                 ("Exists" | "DoesNotExist", false) => return Err(SelectionError::Values { key, operator }),
                 _ => {}
             }
-            match Operator::named(&operator, values) {
+            match MatchOperator::named(&operator, values) {
                 Some(operator) => requirements.push(Requirement { key, operator }),
                 None => return Err(SelectionError::Operator { key, found: operator }),
             }

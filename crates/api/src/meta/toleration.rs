@@ -22,7 +22,7 @@ pub struct Toleration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
 
-    /// How long a `NoExecute` taint is accepted; absent means forever.
+    /// How long a `NoExecute` taint is accepted; absent means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 

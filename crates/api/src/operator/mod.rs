@@ -11,13 +11,11 @@ pub use node_disruption_policy::{NodeDisruptionPolicy, NodeDisruptionPolicyClust
 
 use crate::crds::{self, generated::Definition};
 
-/// The API group.
 pub const GROUP: &str = "operator.openshift.io";
 
 /// Group and version, as objects name it.
 pub const API_VERSION: &str = "operator.openshift.io/v1";
 
-/// The definitions of this group.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     crds::for_group(GROUP)
 }

@@ -3,7 +3,6 @@
 use crate::vocabulary::key::{Annotation, Finalizer, Label, Taint};
 use crate::words;
 
-/// Labels.
 pub mod label {
     use super::Label;
 
@@ -21,7 +20,6 @@ pub mod label {
     pub const AGGREGATE_TO_MANAGER: Label = Label("cluster.x-k8s.io/aggregate-to-manager");
 }
 
-/// Annotations.
 pub mod annotation {
     use super::Annotation;
 
@@ -50,7 +48,6 @@ pub mod annotation {
     pub const OWNER_NAME: Annotation = Annotation("cluster.x-k8s.io/owner-name");
 }
 
-/// Finalizers.
 pub mod finalizer {
     use super::Finalizer;
 

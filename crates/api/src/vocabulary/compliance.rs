@@ -6,7 +6,6 @@ use crate::words;
 /// Namespace that the upstream's objects live in unless installed elsewhere.
 pub const DEFAULT_NAMESPACE: &str = "openshift-compliance";
 
-/// Labels.
 pub mod label {
     use super::Label;
 
@@ -41,7 +40,6 @@ pub mod label {
     pub const SCAN_RESULT: Label = Label("complianceoperator.openshift.io/scan-result");
 }
 
-/// Annotations.
 pub mod annotation {
     use super::Annotation;
 
@@ -123,7 +121,6 @@ pub mod content {
     pub const REMEDIATION_TYPE: Annotation = Annotation("complianceascode.io/remediation-type");
 }
 
-/// Finalizers.
 pub mod finalizer {
     use super::Finalizer;
 

@@ -49,7 +49,6 @@ key! {
 /// Key and effect of a node taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
-    /// Key of the taint.
     pub key: &'static str,
     /// What the taint does to pods that do not tolerate it.
     pub effect: &'static str,

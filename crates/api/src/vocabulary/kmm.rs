@@ -65,7 +65,6 @@ pub mod module_label {
     pub const IN_USE: ModuleLabel = ModuleLabel { before: "beta.kmm.node.kubernetes.io/", after: ".module-in-use" };
 }
 
-/// Labels.
 pub mod label {
     use super::Label;
 
@@ -96,7 +95,6 @@ pub mod label {
     }
 }
 
-/// Annotations.
 pub mod annotation {
     use super::Annotation;
 
@@ -118,7 +116,6 @@ pub mod annotation {
     pub const CREATED_EVENT_SENT: Annotation = Annotation("kmm.node.kubernetes.io/created-event-sent");
 }
 
-/// Finalizers.
 pub mod finalizer {
     use super::Finalizer;
 

@@ -22,7 +22,6 @@ pub const ARBITER: &str = "arbiter";
 /// On every node of a pool that is still to be given the target; written by the roll-out controller.
 pub const UPDATE_IN_PROGRESS: Taint = Taint { key: "UpdateInProgress", effect: "PreferNoSchedule" };
 
-/// Labels.
 pub mod label {
     use super::Label;
 

@@ -3,6 +3,9 @@
 //!
 //! Keys are constants of a type that says where the key belongs, so an annotation cannot be looked up among labels.
 //! Sets of words (condition types, reasons, states) are enums made with [`words!`](crate::words!).
+//!
+//! One file for each API group, and not one for each kind of word: an operator adds one file, and imports its words from one place;
+//! docs/reference has them by kind of word.
 
 pub mod cluster;
 pub mod compliance;

@@ -5,7 +5,6 @@ use crate::vocabulary::key::{Annotation, Finalizer, Label};
 /// The API group of Seaworthy's own kinds, and the prefix of its keys.
 pub const GROUP: &str = "seaworthy.dev";
 
-/// Annotations.
 pub mod annotation {
     use super::Annotation;
 
@@ -70,7 +69,6 @@ pub mod annotation {
 /// The configuration of a machine that was adopted and has no order yet. No MachineConfig has this name: the configuration is empty.
 pub const UNCONFIGURED: &str = "unconfigured";
 
-/// Labels.
 pub mod label {
     use super::Label;
 

@@ -139,7 +139,6 @@ impl Generator {
         }
     }
 
-    /// Any JSON value.
     fn any(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 5 } else { 7 }) {
             0 => Value::Null,

@@ -1,4 +1,4 @@
-//! Manifests from the source documents, read and written.
+//! Manifests of the kinds' source documents (docs/reference/upstream-behaviour.md), read and written.
 
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 //! A controller reads [`Cache`]s, decides by a pure function, and has its decision performed by an [`Applier`]:
 //!
 //! - [`cache`] and [`cache_set`]: the objects of a kind, and the caches of one operator;
-//! - [`applier`]: performs decisions; nothing else writes;
+//! - [`applier`]: performs decisions: controllers write through nothing else;
 //! - [`queue`] and [`worker`]: the work queue and the reconcile loop;
 //! - [`events`] and [`metrics`]: Kubernetes Events and Prometheus metrics;
 //! - [`operator`]: the trait of operators and their supervisor; [`definition`] and [`availability`]: when an operator runs;
-//! - [`election`] and [`leadership`]: leader election;
+//! - [`election`] and [`leadership`]: leader election, which writes the lease; [`install`]: writes definitions and the namespace;
 //! - [`cluster`]: a client from a kubeconfig, and messages for refused and failed calls; [`objects`]: writes of commands;
 //!   [`tables`] and [`admission_policies`]: their reads.
 
@@ -37,7 +37,7 @@ pub mod write_error;
 pub use applier::{Applier, DecisionOutcome};
 pub use availability::{Availability, OperatorState};
 pub use cache::{Cache, Delta, Key};
-pub use cache_set::{AnyCache, CacheSet, ObjectVersion};
+pub use cache_set::{AnyCache, CacheSet};
 pub use definition::Definitions;
 pub use election::LeaseTimings;
 pub use events::Events;

@@ -135,7 +135,7 @@ pub struct Bootstrap {
     pub unknown: Unknown,
 }
 
-/// How long the steps of a deletion may take; zero means forever.
+/// How long the steps of a deletion may take; zero means no limit.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]

@@ -13,7 +13,7 @@ use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_change::Tables;
 use seaworthy_change::memory::perform;
 use seaworthy_change::{Action, Change};
-use seaworthy_generate::base::{self, Decision, Templates, built_in_pools, is_complete};
+use seaworthy_generate::base::{self, BaseDecision, Templates, built_in_pools, is_complete};
 use seaworthy_generate::container_runtime;
 use seaworthy_generate::container_runtime::STORAGE_CONF;
 use seaworthy_generate::kubelet::{KUBELET_CONF, LOGGING, SIZING};
@@ -65,9 +65,9 @@ impl World {
         }
     }
 
-    fn decide(&self, second: i64) -> Decision {
+    fn decide(&self, second: i64) -> BaseDecision {
         let machine_configs: Vec<_> = self.machine_configs.values().cloned().collect();
-        base::desired(&base::Inputs {
+        base::desired(&base::BaseInputs {
             controller_config: &self.controller_config,
             templates: &self.templates,
             cluster_tls: None,
@@ -79,13 +79,13 @@ impl World {
         })
     }
 
-    fn sync(&mut self) -> Decision {
+    fn sync(&mut self) -> BaseDecision {
         let decision = self.decide(1);
         let mut tables = Tables::default()
             .with_objects(self.machine_configs.values().cloned().collect())
             .with_objects(self.pools.clone())
             .with_objects(vec![Arc::new(self.controller_config.clone())]);
-        perform(&decision, &mut tables, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        perform(&decision, &mut tables, jiff::Timestamp::UNIX_EPOCH).result().unwrap();
         self.controller_config = ControllerConfig::clone(&tables.of()[0]);
         self.pools = tables.of().to_vec();
         let machine_configs = tables.of::<MachineConfig>().iter().cloned();
@@ -250,7 +250,8 @@ fn what_is_edited_or_deleted_is_restored() {
     assert_eq!(world.machine_configs.len(), whole.len());
 }
 
-/// Differs from row 124, where whatever has the name is overwritten: an object that no controller has made belongs to a user.
+/// Differs: upstream overwrites whatever has the name, here it is kept, because an object that no controller has made belongs to
+/// a user.
 #[test]
 fn machine_config_of_a_user_is_not_overwritten_and_nothing_is_created_beside_it() {
     let mut world = World::new();

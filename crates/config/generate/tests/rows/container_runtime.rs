@@ -1,4 +1,4 @@
-//! ContainerRuntimeConfigs, row by row.
+//! ContainerRuntimeConfigs: what is generated, refused and reported.
 
 use std::sync::Arc;
 
@@ -196,7 +196,7 @@ fn cr_21_all_keys_of_storage_are_combined() {
     assert_eq!(texts(&options["additionalimagestores"]), ["/i"]);
 }
 
-/// CR-22 itself, `:ref` at the end of a path, is tested beside the code: no valid object gets there.
+/// That `:ref` at the end of a path is not repeated (`cr_22`) is tested beside the code: no valid object gets there.
 #[test]
 fn a_path_that_is_a_reference_already_is_refused() {
     let cluster = with(json!({"additionalLayerStores": [{"path": "/l:ref"}]}));

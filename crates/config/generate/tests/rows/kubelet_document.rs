@@ -183,7 +183,7 @@ fn kc_36_cgroups_that_do_not_match_are_refused_with_both_names() {
 /// Each of the two is good by itself; the kubelet reads both.
 #[rstest]
 #[case::thresholds(json!({"imageGCLowThresholdPercent": 70}), json!({"imageGCHighThresholdPercent": 60}), "imageGCHighThresholdPercent: imageGCLowThresholdPercent (70) must be less than imageGCHighThresholdPercent (60)")]
-#[case::pulls(json!({"serializeImagePulls": true}), json!({"maxParallelImagePulls": 4}), "maxParallelImagePulls: maxParallelImagePulls (4) requires serializeImagePulls: false")]
+#[case::pulls(json!({"serializeImagePulls": true}), json!({"maxParallelImagePulls": 4}), "maxParallelImagePulls (4) requires serializeImagePulls: false, found true")]
 #[case::cgroup(json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved"]}), json!({"systemReservedCgroup": null}), "systemReservedCgroup: system-reserved in enforceNodeAllocatable requires systemReservedCgroup")]
 fn what_no_kubelet_starts_with_beside_the_base_is_refused(
     #[case] base: Value,
@@ -212,7 +212,9 @@ fn the_log_handler_is_not_taken_from_the_query_of_the_base() {
     cluster.sync("a");
     let message = cluster.failure("a");
     assert!(
-        message.contains("enableSystemLogHandler: enableSystemLogQuery requires enableSystemLogHandler"),
+        message.contains(
+            "enableSystemLogHandler: enableSystemLogQuery (true) requires enableSystemLogHandler: true, found"
+        ),
         "{message}"
     );
     let user = json!({"enableSystemLogHandler": false, "enableSystemLogQuery": false});

@@ -1,9 +1,5 @@
-//! Every row of the pages on KubeletConfig and ContainerRuntimeConfig, by its number.
-//!
-//! Left out, because plain Kubernetes lacks what they are about: KC-50 and KC-51 (the config object Node, whose cgroup
-//! mode becomes kernel arguments), and CR-43 to CR-47 (registries and image policies from OpenShift's image objects: not
-//! part of the first milestone; their names and paths are reserved). CR-42 is a check of rendering and is tested there,
-//! `crates/config/render`, with the streams.
+//! KubeletConfigs (`kc_`), ContainerRuntimeConfigs (`cr_`) and the platform's base, by number of the upstream behaviour:
+//! docs/reference/upstream-behaviour.md says what the numbers mean, and which are left out.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

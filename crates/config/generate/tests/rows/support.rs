@@ -15,7 +15,7 @@ use seaworthy_change::memory::merge;
 use seaworthy_change::{Action, Change};
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::container_runtime::{self, AdditionalStores};
-use seaworthy_generate::{Decision, Inputs, PoolSettings, kubelet};
+use seaworthy_generate::{PoolSettings, SettingsDecision, SettingsInputs, kubelet};
 use seaworthy_ignition::Node;
 use seaworthy_ignition::data_url;
 use seaworthy_render::{Context, MachineConfig as Input, Pool, prepare, render};
@@ -29,7 +29,7 @@ pub trait Kind: PoolSettings + Clone + serde::de::DeserializeOwned {
     const KIND: &'static str;
     fn meta(&mut self) -> &mut ObjectMeta;
     fn set_status(&mut self, status: SettingsStatus);
-    fn decide(cluster: &Cluster<Self>, object: &Self) -> Decision;
+    fn decide(cluster: &Cluster<Self>, object: &Self) -> SettingsDecision;
 }
 
 /// Objects of one kind, with pools and MachineConfigs.
@@ -180,12 +180,12 @@ impl<K: Kind> Cluster<K> {
     }
 
     /// The decision about an object.
-    pub fn decide(&self, name: &str) -> Decision {
+    pub fn decide(&self, name: &str) -> SettingsDecision {
         K::decide(self, &self.objects[name])
     }
 
     /// Decides and carries out, then sees that nothing is left to do.
-    pub fn sync(&mut self, name: &str) -> Decision {
+    pub fn sync(&mut self, name: &str) -> SettingsDecision {
         self.seconds += 1;
         let decision = self.decide(name);
         for change in decision.changes() {
@@ -326,8 +326,13 @@ impl<K: Kind> Cluster<K> {
         self.objects[name].meta().finalizers.as_deref().unwrap_or_default()
     }
 
-    fn inputs<'a>(&'a self, object: &'a K, all: &'a [Arc<K>], configs: &'a [Arc<MachineConfig>]) -> Inputs<'a, K> {
-        Inputs {
+    fn inputs<'a>(
+        &'a self,
+        object: &'a K,
+        all: &'a [Arc<K>],
+        configs: &'a [Arc<MachineConfig>],
+    ) -> SettingsInputs<'a, K> {
+        SettingsInputs {
             object,
             all,
             pools: &self.pools,
@@ -354,7 +359,7 @@ impl Kind for KubeletConfig {
         self.status = Some(status);
     }
 
-    fn decide(cluster: &Cluster<Self>, object: &Self) -> Decision {
+    fn decide(cluster: &Cluster<Self>, object: &Self) -> SettingsDecision {
         let (all, configs) = cluster.parts();
         kubelet::desired(&cluster.inputs(object, &all, &configs), cluster.tls.as_ref())
     }
@@ -371,7 +376,7 @@ impl Kind for ContainerRuntimeConfig {
         self.status = Some(status);
     }
 
-    fn decide(cluster: &Cluster<Self>, object: &Self) -> Decision {
+    fn decide(cluster: &Cluster<Self>, object: &Self) -> SettingsDecision {
         let (all, configs) = cluster.parts();
         container_runtime::desired(&cluster.inputs(object, &all, &configs), cluster.stores)
     }
@@ -416,7 +421,7 @@ pub fn file_of(config: &Value, path: &str) -> Option<String> {
 }
 
 /// The names that a decision creates, updates and deletes.
-pub fn done(decision: &Decision) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
+pub fn done(decision: &SettingsDecision) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
     let mut names = (Vec::new(), Vec::new(), Vec::new());
     for Change { object, action } in decision.stages.iter().flat_map(|stage| &stage.changes) {
         match action {
@@ -431,7 +436,7 @@ pub fn done(decision: &Decision) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
 
 /// The patch of the object that a decision begins with.
 #[track_caller]
-pub fn first_patch(decision: &Decision) -> Value {
+pub fn first_patch(decision: &SettingsDecision) -> Value {
     match decision.changes().next() {
         Some(Change { action: Action::Patch(patch), .. }) => patch,
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! Rows about merging.
+//! Merging of two configs.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Tests by row of the table of upstream behaviours, as far as this crate can show them alone. Their numbers are those
-//! of the table; a row that needs MachineConfigs or pools is tested in `crates/config/render`.
+//! Ignition configs, by number of the upstream behaviour (`row_`), as far as this crate can show it alone; what needs
+//! MachineConfigs or pools is tested in `crates/config/render`. docs/reference/upstream-behaviour.md says what the numbers mean.
 
 mod merging;
 mod reading;

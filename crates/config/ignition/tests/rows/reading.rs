@@ -1,4 +1,4 @@
-//! Rows about reading and validating.
+//! Reading and validation of configs.
 
 use seaworthy_ignition::{Node, Version, check};
 use serde_json::{Value, json};

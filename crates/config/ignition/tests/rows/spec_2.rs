@@ -1,4 +1,4 @@
-//! Rows about spec 2.x.
+//! Configs of spec 2.x.
 
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ fn row_66_what_2_0_and_2_1_leave_out_is_filled_in() {
         "mode": 0, "user": {"id": 0}, "group": {"id": 0},
     });
     assert_eq!(file("2.0.0"), filled);
-    // The table says that 2.1.0 adds nothing; the libraries themselves add the mode.
+    // Also in 2.1.0: the libraries add the mode.
     assert_eq!(file("2.1.0"), json!({"path": "/a", "contents": {"source": ""}, "overwrite": true, "mode": 0}));
     assert_eq!(file("2.2.0"), json!({"path": "/a", "contents": {"source": ""}, "overwrite": true}));
 }

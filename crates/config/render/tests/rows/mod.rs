@@ -1,5 +1,5 @@
-//! Tests by row of the table of upstream behaviours, as far as they need MachineConfigs and pools. Their numbers are
-//! those of the table. Where the table calls a row an upstream defect, it is tested as it is done here.
+//! Rendering, by number of the upstream behaviour (`row_`), as far as it needs MachineConfigs and pools. An upstream defect is
+//! tested as it is done here. docs/reference/upstream-behaviour.md says what the numbers mean.
 
 mod examples;
 mod fields;

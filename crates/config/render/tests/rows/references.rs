@@ -1,4 +1,4 @@
-//! Rows about what a config refers to. The resolver itself is tested in `tests/remote`.
+//! References of a config to other content. The resolver itself is tested in `tests/remote`.
 
 use seaworthy_render::Context;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Selection: the MachineConfigs of a pool, and their order.
 
-use seaworthy_render::{Pool, keys};
+use seaworthy_render::{Pool, keys, unselected};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -209,6 +209,18 @@ fn two_inputs_of_one_name_are_refused_whatever_their_roles() {
     assert_eq!(places(&findings[0]), ["a metadata.name"]);
     // The worker pool sees only one of them.
     assert_eq!(rendered(&worker(), &roles).inputs, ["a", "b"]);
+}
+
+#[test]
+fn what_no_pool_selects_is_reported_unless_a_pool_may_have_been_meant_to_select_it() {
+    let manifests = [mc("a", json!({})), mc_of("worke", "b", json!({})), mc_of("x", "rendered-worker-1", json!({}))];
+    let sources = read(&manifests);
+    let found = unselected(&sources, &[worker()], &[]);
+    assert_eq!((one(&found).code, places(one(&found))), ("not-selected", vec!["b metadata.labels".to_owned()]));
+    assert!(one(&found).message.contains("did you mean \"worker\"?"), "{found:?}");
+    let broken = try_pool("p", json!("role=worker")).unwrap_err();
+    assert_eq!(unselected(&sources, &[worker()], &broken), []);
+    assert_eq!(unselected(&sources, &[worker(), pool("p", json!({}))], &[]), []);
 }
 
 #[test]

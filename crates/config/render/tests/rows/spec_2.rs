@@ -143,7 +143,7 @@ fn row_66_a_file_of_2_0_belongs_to_root_and_one_of_2_1_has_no_owner() {
     let plain = json!({"path": "/a", "contents": {"source": "data:,x"}, "overwrite": true});
     let mut of_root = plain.clone();
     of_root["mode"] = 0.into();
-    // The table says that 2.1.0 adds nothing; upstream's libraries add the mode, and the name depends on it.
+    // Also in 2.1.0: upstream's libraries add the mode, and the name depends on it.
     assert_eq!(file("2.1.0"), of_root);
     of_root["user"] = json!({"id": 0});
     of_root["group"] = json!({"id": 0});

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seaworthy_ignition::Node;
+use seaworthy_ignition::{Node, Severity};
 use seaworthy_render::controller_config::OsImages;
 use seaworthy_render::{Context, OsImageStreams, Pool};
 use serde_json::{Value, json};
@@ -93,6 +93,7 @@ fn crio(name: &str, dropin: &str, toml: &str) -> Value {
 }
 
 const RUNC: &str = "[crio]\n[crio.runtime]\ndefault_runtime = \"runc\"\n";
+const SOURCE_OF_99: &str = "99-r spec.config.storage.files[0].contents.source";
 const CRUN: &str = "[crio.runtime]\n  default_runtime=\"crun\" # the default\n";
 
 #[test]
@@ -102,7 +103,7 @@ fn row_121_runc_is_refused_where_the_os_does_not_have_it() {
         let findings = refused_in(&asking(worker(), stream), &inputs, &offering(None));
         let finding = one(&findings);
         assert_eq!(finding.code, "runtime-not-in-stream");
-        assert_eq!(places(finding), ["99-r spec.config.storage.files[0].contents.source"]);
+        assert_eq!(places(finding), [SOURCE_OF_99]);
         assert_eq!(finding.subject, "file /etc/crio/crio.conf.d/01-runtime");
         assert!(finding.message.contains(stream), "{finding}");
     }
@@ -123,6 +124,19 @@ fn row_121_a_packed_dropin_is_looked_into() {
     let body = json!({"source": packed, "compression": "gzip"});
     let input = ign("99-r", files(json!([{"path": "/etc/crio/crio.conf.d/01-runtime", "contents": body}])));
     let findings = refused_in(&asking(worker(), "rhel-10"), &[input], &offering(None));
+    assert_eq!(one(&findings).code, "runtime-not-in-stream");
+}
+
+#[test]
+fn row_121_a_dropin_that_is_not_toml_is_reported_and_refused_if_it_plainly_sets_runc() {
+    let broken = "[crio.runtime]\nlog_level = info\ndefault_runtime = \"runc\"\n";
+    let inputs = [crio("99-r", "01-runtime", broken)];
+    let outcome = rendered_in(&asking(worker(), "rhel-9"), &inputs, &offering(None));
+    let finding = outcome.only("invalid-crio-drop-in");
+    assert_eq!((finding.severity, places(finding)), (Severity::Warning, vec![SOURCE_OF_99.to_owned()]));
+    let start = "/etc/crio/crio.conf.d/01-runtime is not valid TOML, and CRI-O does not start with it: line 2: ";
+    assert!(finding.message.starts_with(start), "{finding}");
+    let findings = refused_in(&asking(worker(), "rhel-10"), &inputs, &offering(None));
     assert_eq!(one(&findings).code, "runtime-not-in-stream");
 }
 

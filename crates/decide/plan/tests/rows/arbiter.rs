@@ -1,4 +1,4 @@
-//! Arbiters, and the node with the controllers: row 119.
+//! Arbiters, and the node with the controllers.
 
 use rstest::rstest;
 use seaworthy_plan::fleet::first_boot::FirstBootPools;
@@ -31,7 +31,8 @@ fn row_119_an_arbiter_moves_when_no_master_is_away_or_about_to_be(
     let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
     let first_boot_pools = FirstBootPools::default();
     let partner = QuorumPartner { pool: PoolView::of(&master), nodes: &members, reservation: &support::NONE };
-    let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&arbiter, &arbiter_members, &first_boot_pools) };
+    let inputs =
+        rollout::RolloutInputs { partner: Some(partner), ..inputs(&arbiter, &arbiter_members, &first_boot_pools) };
     let decided = owned(&rollout::decide(&inputs));
     assert_eq!(decided.chosen, chosen);
     if chosen.is_empty() {
@@ -56,7 +57,7 @@ fn row_119_masters_wait_for_an_arbiter_that_is_away() {
         let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
         let partner =
             QuorumPartner { pool: PoolView::of(&arbiter), nodes: &arbiter_members, reservation: &support::NONE };
-        let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&master, &members, &first_boot_pools) };
+        let inputs = rollout::RolloutInputs { partner: Some(partner), ..inputs(&master, &members, &first_boot_pools) };
         assert_eq!(rollout::decide(&inputs).chosen.len(), chosen, "{text}");
     }
 }

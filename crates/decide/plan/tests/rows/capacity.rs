@@ -1,4 +1,4 @@
-//! Capacity: how many nodes may move, which, and in which order (rows 93 to 103).
+//! Capacity: how many nodes may move, which, and in which order.
 
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;

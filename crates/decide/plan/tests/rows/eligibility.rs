@@ -156,7 +156,8 @@ fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
     let (first_boot_pools, holds) = (FirstBootPools::default(), [hold]);
-    let decision = rollout::decide(&rollout::Inputs { holds: &holds, ..inputs(&pool, &members, &first_boot_pools) });
+    let decision =
+        rollout::decide(&rollout::RolloutInputs { holds: &holds, ..inputs(&pool, &members, &first_boot_pools) });
     assert_eq!(decision.chosen, ["n2", "n1"]);
     assert_eq!(decision.recheck, Some(k8s_openapi::jiff::SignedDuration::from_mins(5)));
     assert_eq!(owned(&decision).waiting["n0"], "waits for the window \"nights\"");
@@ -199,7 +200,7 @@ fn node_without_a_daemon_reports_that_whether_it_has_an_order_or_not() {
     assert!(decided.waiting["n1"].starts_with("no node daemon has reported"), "{decided:?}");
     assert!(decided.waiting["n2"].starts_with("no node daemon has reported"), "{decided:?}");
     assert_eq!(decided.waiting["n0"], "budget 1 used by n1; n2");
-    // The budget is the page's: such a node is one of the candidates.
+    // As upstream: such a node is one of the candidates.
     assert_eq!(decide(&worker(json!(2)), &[mute]).chosen, ["n1"]);
 }
 

@@ -1,4 +1,4 @@
-//! Nodes that booted for a custom pool: rows 117 and 118.
+//! Nodes that booted for a custom pool.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn row_118_a_node_that_booted_for_a_custom_pool_is_labelled_before_anything_else
     let decided = owned(&decision);
     assert_eq!(decided.chosen, ["n1", "n2"]);
     assert_eq!(decided.waiting["n0"], "booted for pool infra; the labels of the pool are applied first");
-    let changes = targeting::changes(&targeting::Inputs {
+    let changes = targeting::changes(&targeting::TargetingInputs {
         pool: PoolView::of(&pool),
         nodes: &members,
         decision: &decision,

@@ -1,4 +1,4 @@
-//! Membership: the pool that a node belongs to (row 90).
+//! Membership: the pool that a node belongs to.
 
 use k8s_openapi::api::core::v1::Node;
 use rstest::rstest;

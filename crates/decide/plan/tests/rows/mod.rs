@@ -1,7 +1,5 @@
-//! Rows 90 to 119 of the table of upstream behaviour: pools, nodes and status.
-//!
-//! Elsewhere: 85 to 89 beside `reconcilable`, 91 and 92 beside `budget`. Left out: 120 to 125, which are about rendering,
-//! bootstrap files and conversions.
+//! Pools, nodes and status, by number of the upstream behaviour (`row_90` to `row_119`): docs/reference/upstream-behaviour.md says
+//! what the numbers mean, and where the others are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A pool's status: rows 107 to 116.
+//! Status of a pool.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn row_115_a_pool_without_configuration_writes_nothing() {
     let decided = decide(&pool, &nodes(&["0/0R"]));
     assert!(decided.chosen.is_empty());
     assert_eq!(decided.waiting["n0"], "pool worker has no rendered configuration yet");
-    let inputs = pool_status::Inputs {
+    let inputs = pool_status::PoolStatusInputs {
         pool: PoolView::of(&pool),
         nodes: &[],
         remarks: &Default::default(),
@@ -129,7 +129,7 @@ fn remarked(nodes: &[Node], conflicting: &[String], type_: &str) -> (bool, Strin
     let first_boot_pools = FirstBootPools::default();
     let decision = rollout::decide(&inputs(&pool, &members, &first_boot_pools));
     let remarks = Remarks::of(&members, PoolView::of(&pool).target(), &decision.waiting, conflicting);
-    let mut status_of = pool_status::Inputs {
+    let mut status_of = pool_status::PoolStatusInputs {
         pool: PoolView::of(&pool),
         nodes: &members,
         remarks: &remarks,
@@ -203,7 +203,7 @@ fn row_116_certificates_of_the_api_server_are_reported() {
     };
     let pool = worker(json!(1));
     let certificates = ["KubeAPIServerServingCAData", "CloudProviderCAData"].map(certificate);
-    let inputs = pool_status::Inputs {
+    let inputs = pool_status::PoolStatusInputs {
         pool: PoolView::of(&pool),
         nodes: &[],
         remarks: &Default::default(),
@@ -232,7 +232,7 @@ fn pool_reports_failures_however_many_nodes_fail() {
     .unwrap();
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, Some(&reported))).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let inputs = pool_status::Inputs {
+    let inputs = pool_status::PoolStatusInputs {
         pool: PoolView::of(&pool),
         nodes: &members,
         remarks: &Default::default(),

@@ -1,4 +1,4 @@
-//! Targeting: what is written onto nodes (rows 104 to 106).
+//! Targeting: what is written onto nodes.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Val
     let members: Vec<&NodeView<'_>> = views.iter().collect();
     let first_boot_pools = FirstBootPools::default();
     let decision = rollout::decide(&inputs(pool, &members, &first_boot_pools));
-    let changes = targeting::changes(&targeting::Inputs {
+    let changes = targeting::changes(&targeting::TargetingInputs {
         pool: PoolView::of(pool),
         nodes: &members,
         decision: &decision,

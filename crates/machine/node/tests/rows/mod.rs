@@ -1,17 +1,16 @@
-//! Behaviours of the daemon, by row number (`D-1` to `D-52`). The number is in the name of the test, here or in the file of the
-//! table; `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
+//! The daemon, by number of the upstream behaviour (`d1` to `d52`): docs/reference/upstream-behaviour.md says what the numbers mean,
+//! and why `d47` is left out.
 //!
-//! | rows | where |
+//! | numbers | tests |
 //! |---|---|
-//! | D-12 to D-16, D-33 | `src/decide/kernel_arguments.rs` |
-//! | D-27, D-28 | `src/decide/extensions.rs` |
-//! | D-25 | `tests/disruption.rs` of `plan` |
-//! | D-42 to D-44 | `tests/drain.rs` of `plan`, and as a whole in the suite `plane` of `controllers` |
-//! | D-45, D-46 | `tests/node_status.rs` of `plan` |
+//! | `d12` to `d16`, `d33` | `src/decide/kernel_arguments.rs` |
+//! | `d27`, `d28` | `src/decide/extensions.rs` |
+//! | `d25` | `tests/disruption.rs` of `plan` |
+//! | `d42` to `d44` | `tests/drain.rs` of `plan`, and as a whole in the suite `plane` of `machineconfig` |
+//! | `d45`, `d46` | `tests/node_status.rs` of `plan` |
 //! | all others | the files beside this one |
 //!
-//! Left out: D-47, the forms of a path for once-from. There is no such mode: a machine without a cluster is configured by
-//! Ignition itself, and `seaworthy daemon --first-boot` completes that.
+//! `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
 
 mod boot;
 mod difference;
@@ -83,7 +82,7 @@ fn named(name: &str) -> Config {
     Config { name: name.to_owned(), spec: ConfigSpec::NotFound, image: None }
 }
 
-/// What is not offered, with the reason at the head of this file.
+/// What is not offered; docs/reference/upstream-behaviour.md has the reason.
 const LEFT_OUT: [u32; 1] = [47];
 
 #[test]

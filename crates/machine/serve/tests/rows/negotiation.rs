@@ -1,4 +1,4 @@
-//! Version negotiation and requests: recorded answers of upstream, and the rows on requests.
+//! Version negotiation and requests: recorded answers of upstream, and its numbered behaviours.
 
 use rstest::rstest;
 use seaworthy_ignition::{Node, Version, parse, translate_down};
