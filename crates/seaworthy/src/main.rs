@@ -1,12 +1,17 @@
 //! The `seaworthy` program: every command, over the crates of the workspace.
 
+mod admin_kubeconfig;
 mod cli;
+mod cluster;
 mod command;
+mod display;
 mod failure;
 mod idle_memory;
 mod machine_lock;
 mod manifest;
 mod output;
+mod preview;
+mod process;
 mod remote;
 mod table;
 mod terminal;

@@ -11,8 +11,7 @@ use std::time::SystemTime;
 use seaworthy_fetch::{
     Environment, FailureKind, FetchError, FetchRun, Fetcher, FolderSnapshots, MemorySnapshots, Policy, Snapshots,
 };
-use seaworthy_render::Prepared;
-use seaworthy_render::remote::{ContentRequest, FetchFailure, Resolver};
+use seaworthy_render::remote::{ContentRequest, Resolution};
 
 use crate::cli;
 use crate::failure::Failure;
@@ -22,27 +21,19 @@ use progress::FetchProgress;
 /// The size limit of a snapshot folder.
 const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 
-/// Resolves the remote content of these MachineConfigs. What fails becomes a finding of its MachineConfig, so that pools
-/// which do not select it are rendered all the same.
-pub fn resolve_all(
-    resolver: &mut Resolver,
-    inputs: &mut [&mut Prepared<'_>],
-    options: &cli::Remote,
-) -> Result<(), Failure> {
-    // By name: which content is one too many must not depend on the order of the files.
-    inputs.sort_by_key(|input| input.source.name());
+/// Resolves the remote content of MachineConfigs.
+pub fn resolve_all(resolution: &mut Resolution<'_, '_>, options: &cli::Remote) -> Result<(), Failure> {
     let mut source: Option<RemoteSource> = None;
     loop {
-        // The requests of all MachineConfigs in one round, so that none waits for another's servers.
-        let wanted: Vec<ContentRequest> = inputs.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
-        if wanted.is_empty() {
+        let needed = resolution.needed();
+        if needed.is_empty() {
             break;
         }
         let source = match &mut source {
             Some(source) => source,
             None => source.insert(RemoteSource::open(options)?),
         };
-        source.obtain(wanted, resolver);
+        source.obtain(needed, resolution);
     }
     if let Some(source) = source {
         // A name that is still being resolved must not delay the result.
@@ -80,8 +71,8 @@ impl RemoteSource {
         Ok(RemoteSource { run, runtime, progress, recommended: BTreeSet::new() })
     }
 
-    /// Fetches the requested content and passes it to the resolver.
-    fn obtain(&mut self, wanted: Vec<ContentRequest>, resolver: &mut Resolver) {
+    /// Fetches the requested content and answers the requests with it.
+    fn obtain(&mut self, wanted: Vec<ContentRequest>, resolution: &mut Resolution<'_, '_>) {
         let (keys, wanted): (Vec<_>, Vec<_>) =
             wanted.into_iter().map(|wanted| (wanted.key, (wanted.key, wanted.request))).unzip();
         let (run, progress) = (&mut self.run, &self.progress);
@@ -104,23 +95,22 @@ impl RemoteSource {
             {
                 reused.push(snapshot.clone());
             }
-            resolver.answer(key, outcome.content.map_err(|error| self.unavailable(error)));
+            resolution.answer(key, outcome.content, |error| self.advice(error));
         }
         self.progress.reused(&reused);
     }
 
-    /// A fetch error, with the option of this program that helps.
-    fn unavailable(&mut self, error: FetchError) -> FetchFailure {
-        let advice = match (&error.kind, error.allow_pattern()) {
-            (FailureKind::Offline, _) => "; run once without --offline, or embed the content as a data URL".to_owned(),
-            (_, Some(pattern)) if self.recommended.insert(pattern.to_owned()) => {
-                format!("; to allow this host, add --allow-host {pattern}")
+    /// The option of this program that helps against a fetch error.
+    fn advice(&mut self, error: &FetchError) -> Option<String> {
+        match (&error.kind, error.allow_pattern()) {
+            (FailureKind::Offline, _) => {
+                Some("; run once without --offline, or embed the content as a data URL".to_owned())
             }
-            _ => String::new(),
-        };
-        let mut unavailable = FetchFailure::from(error);
-        unavailable.message.push_str(&advice);
-        unavailable
+            (_, Some(pattern)) if self.recommended.insert(pattern.to_owned()) => {
+                Some(format!("; to allow this host, add --allow-host {pattern}"))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use seaworthy_controllers::{OperatorOptions, operator_selection, operators};
 use seaworthy_fetch::HostPattern;
 
 use super::examples::*;
@@ -43,9 +44,7 @@ pub struct Plan {
 pub struct Controllers {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Run only these operators or controllers; an unknown name lists them all. Each operator has a lease: of several
-    /// processes that run it or parts of it, one acts
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help = only_help())]
     pub only: Vec<String>,
     /// Folder with base templates that replace the built-in ones
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -63,7 +62,7 @@ pub struct Controllers {
     /// Run without leader election; safe only if no other replica can run
     #[arg(long)]
     pub no_leader_election: bool,
-    /// Create the namespace and missing CustomResourceDefinitions first
+    /// Apply the CustomResourceDefinitions first, existing ones included
     #[arg(long)]
     pub install: bool,
     /// Log format
@@ -161,6 +160,15 @@ pub enum Rollout {
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
+}
+
+/// The help of `--only`, with the names of the operators of this build and of their controllers.
+fn only_help() -> String {
+    let names = operator_selection::accepted(&operators::all(OperatorOptions::default())).join(", ");
+    format!(
+        "Run only these operators or controllers: {names}. Each operator has a lease: of several processes that run it or \
+         parts of it, one acts"
+    )
 }
 
 /// Parses a duration such as 1h30m.

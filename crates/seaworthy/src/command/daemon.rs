@@ -13,11 +13,11 @@ use seaworthy_node::{Agent, AgentOptions, Daemon as NodeDaemon, DaemonIntervals,
 use seaworthy_resident::disable_huge_pages;
 use seaworthy_runtime::cluster;
 
-use super::apiserver::shutdown_signal;
 use crate::cli::Daemon;
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::idle_memory;
 use crate::machine_lock::MachineLock;
+use crate::process::{shutdown_signal, start_log};
 use crate::{output, terminal};
 
 /// The kubelet's kubeconfig below the root.
@@ -28,7 +28,7 @@ const CREDENTIALS_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs until it receives a stop signal.
 pub fn run(options: &Daemon) -> Result<u8, Failure> {
-    super::controllers::start_log(options.log_format);
+    start_log(options.log_format);
     disable_huge_pages();
     let host = open(&options.root)?;
     if options.diff {

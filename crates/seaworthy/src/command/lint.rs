@@ -15,7 +15,7 @@ use crate::manifest::ManifestSet;
 use crate::{output, terminal};
 
 /// The codes of all findings that are no errors, and may be allowed.
-const CODES: [&str; 35] = [
+const CODES: [&str; 36] = [
     "blank-argument",
     "conflict",
     "extension",
@@ -23,6 +23,7 @@ const CODES: [&str; 35] = [
     "hard-link-owner",
     "hash-mismatch",
     "insecure-proxy",
+    "invalid-crio-drop-in",
     "invalid-name",
     "key-case",
     "misspelt-role",

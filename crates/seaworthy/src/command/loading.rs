@@ -3,9 +3,8 @@
 use std::io::Write as _;
 
 use seaworthy_manifest::{EntryPart, ManifestText, parallel};
-use seaworthy_render::remote::Resolver;
-use seaworthy_render::selector::Selector;
-use seaworthy_render::{Context, Finding, Pool, Prepared, not_selected, prepare};
+use seaworthy_render::remote::Resolution;
+use seaworthy_render::{Context, Finding, Pool, Prepared, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
@@ -26,40 +25,29 @@ pub fn prepared<'t>(set: &'t ManifestSet<'t>) -> Vec<Prepared<'t>> {
 /// the others: a cluster's dump has rendered objects of years, with references to servers that are long gone.
 pub fn resolved<'t>(set: &'t ManifestSet<'t>, pools: &[Pool], options: &Remote) -> Result<Vec<Prepared<'t>>, Failure> {
     let mut prepared = prepared(set);
-    let mut resolver = Resolver::new(set.documents);
-    let mut inputs: Vec<_> = prepared.iter_mut().filter(|input| feeds(input, pools)).collect();
-    remote::resolve_all(&mut resolver, &mut inputs, options)?;
+    let selected = prepared.iter_mut().filter(|input| feeds(input, pools));
+    remote::resolve_all(&mut Resolution::new(selected, set.documents), options)?;
     Ok(prepared)
 }
 
 /// Whether one of the pools selects a MachineConfig.
 pub fn feeds(input: &Prepared<'_>, pools: &[Pool]) -> bool {
-    let selects = |pool: &Pool| {
-        pool.selector.as_ref().is_some_and(|selector| !selector.is_empty() && selector.matches(input.source))
-    };
-    !input.source.is_rendered() && pools.iter().any(selects)
+    pools.iter().any(|pool| pool.selects(input.source))
 }
 
 /// MachineConfigs that no pool selects: mostly a label that is missing or misspelt.
 pub fn unselected(set: &ManifestSet<'_>, prepared: &[Prepared<'_>], pools: &[Pool]) -> Vec<Finding> {
-    // A pool with an unusable selector is reported as such; what it should have selected is unknown.
-    let is_unusable = |pool: &Pool| pool.selector.as_ref().is_none_or(Selector::is_empty);
-    if !set.broken_pools(&[]).is_empty() || pools.iter().any(is_unusable) {
-        return Vec::new();
-    }
-    let is_left_out = |input: &&Prepared<'_>| !input.source.is_rendered() && !feeds(input, pools);
-    prepared.iter().filter(is_left_out).map(|input| not_selected(input.source, pools)).collect()
+    seaworthy_render::unselected(prepared.iter().map(|input| input.source), pools, &set.broken_pools(&[]))
 }
 
 /// What rendering needs to know beside the MachineConfigs.
 pub fn context(set: &ManifestSet<'_>, keeps_references: bool) -> Context {
+    let build = concat!("seaworthy-", env!("CARGO_PKG_VERSION"));
     Context {
-        build: format!("seaworthy-{}", env!("CARGO_PKG_VERSION")),
-        controller_config: set.controller_config.clone(),
         streams: set.streams.clone(),
-        worker_stream: set.worker_stream(),
         keeps_references,
         refuses_large: false,
+        ..Context::new(build, set.controller_config.clone(), set.worker_stream())
     }
 }
 

@@ -1,7 +1,6 @@
-//! Commands, one module each, and what they share.
+//! Commands, one module each; `loading` is the first step of those that read manifests.
 
 mod apiserver;
-mod contents;
 mod controllers;
 mod crds;
 mod daemon;
@@ -11,17 +10,12 @@ mod ignition;
 mod lint;
 mod loading;
 mod manifests;
-mod outlook;
 mod pages;
 mod plan;
 mod render;
 mod rollout;
-mod secret;
 mod server;
-mod ssh_key;
-mod templates;
 mod up;
-mod value;
 
 use std::process::ExitCode;
 

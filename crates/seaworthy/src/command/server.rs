@@ -19,11 +19,10 @@ use seaworthy_serve::server::LIMITS;
 use seaworthy_serve::token_file::TokenFile;
 use seaworthy_serve::{Access, AnswerStore, Certificates, Endpoint, EndpointServer};
 
-use super::apiserver::shutdown_signal;
 use crate::cli::{Server, TlsVersion};
 use crate::failure::{EXIT_OK, Failure};
-use crate::idle_memory;
-use crate::terminal;
+use crate::process::{shutdown_signal, start_log};
+use crate::{idle_memory, terminal};
 
 /// How often the certificate and token files are checked for changes.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -36,7 +35,7 @@ const BURST_FACTOR: f64 = 10.0;
 
 /// Serves until it receives a stop signal.
 pub fn run(options: &Server) -> Result<u8, Failure> {
-    super::controllers::start_log(options.log_format);
+    start_log(options.log_format);
     // A thousand connections are many small things, of which each touches little of what it asks for.
     disable_huge_pages();
     allow_connections();

@@ -1,20 +1,19 @@
 //! Manifest set: the objects of all texts by kind, and where each one is.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use seaworthy_ignition::node::{Node, Origin, Value};
+use seaworthy_api::machineconfiguration as api;
+use seaworthy_change::ResourceType;
+use seaworthy_ignition::node::{Node, Origin};
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
-use seaworthy_manifest::{EntryPart, FileLocation, ManifestText, is_object, parallel};
+use seaworthy_manifest::{EntryPart, FileLocation, ManifestText};
 use seaworthy_render::{ControllerConfig, FieldLocation, Finding, MachineConfig, OsImageStreams, Pool, keys, kinds};
 use seaworthy_values::list;
 
+use super::objects::{self, Object, ObjectLocation, named};
 use crate::failure::Failure;
 use crate::terminal;
-
-/// The API group of the kinds that are read.
-const GROUP: &str = "machineconfiguration.openshift.io";
 
 /// Everything that was read, sorted by kind.
 #[derive(Default)]
@@ -35,106 +34,45 @@ pub struct ManifestSet<'t> {
     pub streams: Option<OsImageStreams>,
     /// The number of documents that were read: the next free number.
     pub documents: u32,
-    /// The text of each document, by the number that origins refer to.
-    origins: Vec<DocumentLocation<'t>>,
-    /// Paths of list items within their documents.
-    items: HashMap<Origin, Path>,
     /// The MachineConfigs and pools by kind and name.
     by_name: HashMap<(&'static str, String), Origin>,
-    /// How many bytes may still be passed over to find lines.
-    budget: Cell<usize>,
+    /// Where they are.
+    locations: HashMap<Origin, ObjectLocation<'t>>,
+    /// How many objects of other kinds there are.
+    others: BTreeMap<String, usize>,
 }
-
-/// Finding a line costs a pass over its text; after this many bytes only files are named.
-pub const MAX_LOCATE_BYTES: usize = 512 * 1024 * 1024;
 
 /// Of many objects with the same name this many are listed.
 const MAX_LISTED: usize = 5;
 
-/// A document's text, and its number there.
-struct DocumentLocation<'t> {
-    text: &'t ManifestText,
-    nth: usize,
-}
+/// Adds an object. The errors are messages with their location.
+type Take<'t> = fn(&mut ManifestSet<'t>, Object<'t>) -> Result<(), Vec<String>>;
 
-/// Where errors and unknown kinds of a text are collected.
-struct ReadContext<'r> {
-    others: &'r mut BTreeMap<String, usize>,
-    errors: &'r mut Vec<String>,
-    text: &'r ManifestText,
-    nth: usize,
-    budget: &'r Cell<usize>,
-}
-
-impl ReadContext<'_> {
-    fn report(&mut self, path: &Path, message: &str) {
-        self.errors.push(self.text.error_at(self.nth, path, self.budget, message));
-    }
-
-    /// Reports the errors of the object at a path, which every pool depends on.
-    fn report_findings(&mut self, object: &Path, findings: &[Finding]) {
-        for finding in findings.iter().filter(|finding| finding.is_error()) {
-            let path = finding.places.first().map(|place| Path::parse(&place.path)).unwrap_or_default();
-            self.report(&object.clone().join(&path), &finding.to_string());
-        }
-    }
-}
-
-/// Names the texts without documents.
-pub(super) fn note_empty(empty: &[&str]) {
-    if !empty.is_empty() {
-        terminal::note(&format!("no objects in {}", list::listed(empty, MAX_LISTED)));
-    }
+/// The kinds that are read in one version each.
+fn read_kinds<'t>() -> [(ResourceType, Take<'t>); 3] {
+    [
+        (ResourceType::of::<api::MachineConfig>(), ManifestSet::take_machine_config),
+        (ResourceType::of::<api::MachineConfigPool>(), ManifestSet::take_pool),
+        (ResourceType::of::<api::ControllerConfig>(), ManifestSet::take_controller_config),
+    ]
 }
 
 impl<'t> ManifestSet<'t> {
     /// Sorts the documents of all texts. Texts that cannot be read are reported together.
     pub fn read(texts: &'t [ManifestText]) -> Result<Self, Failure> {
-        let mut set = ManifestSet { budget: Cell::new(MAX_LOCATE_BYTES), ..ManifestSet::default() };
-        let mut errors = Vec::new();
-        let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        let budget = Cell::new(MAX_LOCATE_BYTES);
-        let mut empty: Vec<&str> = Vec::new();
-        for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, ManifestText::documents)) {
-            match documents {
-                Err(error) => errors.push(error),
-                Ok(documents) => {
-                    if documents.is_empty() {
-                        empty.push(text.name.as_str());
-                    }
-                    for (nth, mut document) in documents {
-                        if !is_object(&document) {
-                            let message = format!(
-                                "found {}; a manifest is an object with apiVersion and kind",
-                                document.describe()
-                            );
-                            errors.push(text.error_at(nth, &Path::default(), &budget, &message));
-                            continue;
-                        }
-                        document.number(set.documents);
-                        set.documents = set.documents.saturating_add(1);
-                        set.origins.push(DocumentLocation { text, nth });
-                        let mut context =
-                            ReadContext { others: &mut others, errors: &mut errors, text, nth, budget: &budget };
-                        set.take(document, "", Path::default(), &mut context);
-                    }
-                }
-            }
-        }
-        if !errors.is_empty() {
-            return Err(Failure::all_invalid(errors));
-        }
-        note_empty(&empty);
+        let mut set = ManifestSet::default();
+        let read_kinds = read_kinds();
+        set.documents = objects::each(texts, &mut |object| set.take(object, &read_kinds))?;
         for kind in kinds::GENERATING {
-            if let Some(count) = others.remove(kind) {
+            if let Some(count) = set.others.remove(kind) {
                 terminal::note(&format!(
                     "ignored {kind} ({count}): `seaworthy plan --server-less` checks it and shows its effect; here \
                      its settings are missing unless the MachineConfig generated from it is passed as well"
                 ));
             }
         }
-        if !others.is_empty() {
-            let kinds: Vec<String> = others.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        if !set.others.is_empty() {
+            let kinds: Vec<String> = set.others.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
             terminal::note(&format!("ignored objects of other kinds: {}", kinds.join(", ")));
         }
         if set.controller_configs > 1 {
@@ -145,133 +83,75 @@ impl<'t> ManifestSet<'t> {
         Ok(set)
     }
 
-    fn take(&mut self, object: Node<'t>, item_kind: &str, path: Path, context: &mut ReadContext<'_>) {
-        let kind = match object.get("kind").filter(|kind| !kind.is_null()) {
-            Some(kind) => kind.as_str().unwrap_or_default().to_owned(),
-            None => item_kind.to_owned(),
-        };
-        let api_version = object.text_of("apiVersion");
-        if kind.is_empty() {
-            let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-            let found = match object.get("kind").filter(|kind| !kind.is_null()) {
-                Some(kind) => format!("the kind is {}", kind.describe()),
-                None => "it has no kind".to_owned(),
+    fn take(&mut self, object: Object<'t>, read_kinds: &[(ResourceType, Take<'t>)]) -> Result<(), Vec<String>> {
+        if let Some((resource, take)) = read_kinds.iter().find(|(resource, _)| *resource.kind == *object.kind) {
+            return match object.api_version == resource.api_version() {
+                true => take(self, object),
+                false => Err(vec![wrong_version(&object, &resource.api_version())]),
             };
-            let misspelt = object
-                .as_map()
-                .and_then(|map| map.iter().map(|(key, _)| key).find(|key| spelling::nearest(key, ["kind"]).is_some()));
-            let hint = if let Some(misspelt) = misspelt.filter(|key| *key != "kind") {
-                &format!("; did you mean \"kind\" where it says {misspelt:?}?")
-            } else if object.get("ignition").is_some() {
-                "; put an Ignition config into spec.config of a MachineConfig, or check it with `seaworthy ignition \
-                 validate`"
-            } else if object.get("variant").is_some() {
-                "; convert a Butane config to a manifest with `butane` first"
-            } else {
-                ""
-            };
-            let message = format!("an object{}: {found}; manifests need apiVersion and kind{hint}", named(name));
-            context.report(&path.key("kind"), &message);
-            return;
         }
-        // The items of a typed list need not repeat the list's apiVersion.
-        let is_item = api_version.is_empty() && !item_kind.is_empty();
-        let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP) || is_item;
-        let is_current = api_version == keys::API_VERSION || is_item;
-        if let Some(item_kind) = kind.strip_suffix("List")
-            && object.get("items").is_some()
-        {
-            let item_kind = if is_ours { item_kind.to_owned() } else { String::new() };
-            let Value::Map(mut map) = object.value else { return };
-            let items = match map.remove("items") {
-                Some(Node { value: Value::List(items), .. }) => items,
-                Some(other) if !other.is_null() => {
-                    let message = format!("items of a {kind} is {}; expected a list of objects", other.describe());
-                    context.report(&path.key("items"), &message);
-                    return;
-                }
-                _ => return,
-            };
-            for (index, item) in items.into_iter().enumerate() {
-                let path = path.clone().key("items").index(index);
-                if is_object(&item) {
-                    self.take(item, &item_kind, path, context);
-                } else {
-                    let message = format!("an item of a {kind} is {}; expected an object", item.describe());
-                    context.report(&path, &message);
-                }
-            }
-            return;
+        // It has no type of ours, and is read in any version.
+        if object.kind == kinds::OS_IMAGE_STREAM && object.is_of_our_group() {
+            return self.take_streams(&object);
         }
-        match kind.as_str() {
-            kinds::MACHINE_CONFIG if is_current => {
-                let machine_config = MachineConfig::read(object);
-                self.note(kinds::MACHINE_CONFIG, machine_config.name(), machine_config.object().origin, path);
-                self.machine_configs.push(machine_config);
-            }
-            kinds::MACHINE_CONFIG_POOL if is_current => match Pool::read(&object) {
-                Ok(pool) => {
-                    self.note(kinds::MACHINE_CONFIG_POOL, &pool.name, object.origin, path);
-                    // Applying manifests one after the other leaves the last one.
-                    match self.pool_positions.get(&pool.name) {
-                        Some(at) if self.pools[*at] == pool => {}
-                        Some(at) => {
-                            terminal::note(&format!(
-                                "MachineConfigPool {} is defined twice; the last one is used",
-                                pool.name
-                            ));
-                            self.pools[*at] = pool;
-                        }
-                        None => {
-                            self.pool_positions.insert(pool.name.clone(), self.pools.len());
-                            self.pools.push(pool);
-                        }
-                    }
-                }
-                Err(findings) => {
-                    for place in findings.iter().flat_map(|finding| &finding.places) {
-                        self.note(kinds::MACHINE_CONFIG_POOL, &place.name, object.origin, path.clone());
-                    }
-                    self.broken_pools.extend(findings);
-                }
-            },
-            kinds::CONTROLLER_CONFIG if is_current => {
-                self.controller_configs += 1;
-                match ControllerConfig::read(&object) {
-                    Ok(controller_config) => self.controller_config = controller_config,
-                    Err(findings) => context.report_findings(&path, &findings),
-                }
-            }
-            kinds::OS_IMAGE_STREAM if is_ours => match OsImageStreams::read(&object) {
-                Ok(streams) => self.streams = Some(streams),
-                Err(findings) => context.report_findings(&path, &findings),
-            },
-            kinds::MACHINE_CONFIG | kinds::MACHINE_CONFIG_POOL | kinds::CONTROLLER_CONFIG => {
-                let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-                let found = match object.get("apiVersion").filter(|version| !version.is_null()) {
-                    Some(version) => format!("the apiVersion is {}", version.describe()),
-                    None => "it has no apiVersion".to_owned(),
-                };
-                let message = format!("{kind}{}: {found}; expected {}", named(name), keys::API_VERSION);
-                context.report(&path.key("apiVersion"), &message);
-            }
-            _ => {
-                let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-                let version = if is_ours { keys::API_VERSION } else { api_version };
-                match misspelt(version, &kind, name) {
-                    Some(message) => context.report(&path.key("kind"), &message),
-                    None => *context.others.entry(kind).or_default() += 1,
-                }
-            }
+        if let Some(message) = object.misspelt_kind() {
+            return Err(vec![object.location.error_at_key("kind", &message)]);
         }
+        *self.others.entry(object.kind).or_default() += 1;
+        Ok(())
     }
 
-    /// Records where an object is.
-    fn note(&mut self, kind: &'static str, name: &str, origin: Origin, path: Path) {
-        self.by_name.insert((kind, name.to_owned()), origin);
-        if !path.is_root() {
-            self.items.insert(origin, path);
+    fn take_machine_config(&mut self, object: Object<'t>) -> Result<(), Vec<String>> {
+        let machine_config = MachineConfig::read(object.node);
+        let origin = machine_config.object().origin;
+        self.by_name.insert((kinds::MACHINE_CONFIG, machine_config.name().to_owned()), origin);
+        self.locations.insert(origin, object.location);
+        self.machine_configs.push(machine_config);
+        Ok(())
+    }
+
+    fn take_pool(&mut self, object: Object<'t>) -> Result<(), Vec<String>> {
+        let origin = object.node.origin;
+        let mut note = |name: &str| self.by_name.insert((kinds::MACHINE_CONFIG_POOL, name.to_owned()), origin);
+        match Pool::read(&object.node) {
+            Ok(pool) => {
+                note(&pool.name);
+                // Applying manifests one after the other leaves the last one.
+                match self.pool_positions.get(&pool.name) {
+                    Some(at) if self.pools[*at] == pool => {}
+                    Some(at) => {
+                        terminal::note(&format!(
+                            "MachineConfigPool {} is defined twice; the last one is used",
+                            pool.name
+                        ));
+                        self.pools[*at] = pool;
+                    }
+                    None => {
+                        self.pool_positions.insert(pool.name.clone(), self.pools.len());
+                        self.pools.push(pool);
+                    }
+                }
+            }
+            Err(findings) => {
+                for place in findings.iter().flat_map(|finding| &finding.places) {
+                    note(&place.name);
+                }
+                self.broken_pools.extend(findings);
+            }
         }
+        self.locations.insert(origin, object.location);
+        Ok(())
+    }
+
+    fn take_controller_config(&mut self, object: Object<'t>) -> Result<(), Vec<String>> {
+        self.controller_configs += 1;
+        self.controller_config = ControllerConfig::read(&object.node).map_err(|found| errors(&object, &found))?;
+        Ok(())
+    }
+
+    fn take_streams(&mut self, object: &Object<'t>) -> Result<(), Vec<String>> {
+        self.streams = Some(OsImageStreams::read(&object.node).map_err(|found| errors(object, &found))?);
+        Ok(())
     }
 
     /// The same MachineConfig read twice (a file, and the folder it is in) counts once. One of another content stays,
@@ -437,10 +317,7 @@ impl<'t> ManifestSet<'t> {
     }
 
     fn place_of(&self, origin: Origin, path: &Path, part: EntryPart) -> Option<FileLocation<'t>> {
-        let document = self.origins.get(origin.doc as usize)?;
-        let start = self.items.get(&origin).cloned().unwrap_or_default();
-        let position = document.text.locate(document.nth, &start.join(path), part, &self.budget);
-        Some(FileLocation { file: &document.text.name, position })
+        Some(self.locations.get(&origin)?.file(path, part))
     }
 }
 
@@ -461,16 +338,34 @@ fn misspelt_role(role: &str, near: &str, machine_configs: &[&MachineConfig<'_>])
     }
 }
 
-/// An error message about a kind that the group does not have and that resembles one that it has.
-pub fn misspelt(api_version: &str, kind: &str, name: &str) -> Option<String> {
-    let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
-    if !is_ours || kinds::ALL.contains(&kind) {
-        return None;
-    }
-    let near = spelling::nearest(kind, kinds::ALL)?;
-    Some(format!("an object{}: unknown kind {kind:?} in {GROUP}; did you mean {near:?}?", named(name)))
+/// The error message about an object of a kind that is read in another version.
+fn wrong_version(object: &Object<'_>, expected: &str) -> String {
+    let found = match object.node.get("apiVersion").filter(|version| !version.is_null()) {
+        Some(version) => format!("the apiVersion is {}", version.describe()),
+        None if !object.api_version.is_empty() => format!("the apiVersion of its list is {:?}", object.api_version),
+        None => "it has no apiVersion".to_owned(),
+    };
+    let message = format!("{}{}: {found}; expected {expected}", object.kind, named(object.name()));
+    object.location.error_at_key("apiVersion", &message)
 }
 
-fn named(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(" {name:?}") }
+/// The error messages about an object that every pool depends on.
+fn errors(object: &Object<'_>, findings: &[Finding]) -> Vec<String> {
+    let message = |finding: &Finding| {
+        let path = finding.places.first().map(|place| Path::parse(&place.path)).unwrap_or_default();
+        object.location.error_at_path(&path, &finding.to_string())
+    };
+    findings.iter().filter(|finding| finding.is_error()).map(message).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The locations of objects are looked up by the kinds that findings name.
+    #[test]
+    fn kinds_that_are_read_are_those_that_findings_name() {
+        let read = read_kinds().map(|(resource, _)| resource.kind.clone());
+        assert_eq!(read, [kinds::MACHINE_CONFIG, kinds::MACHINE_CONFIG_POOL, kinds::CONTROLLER_CONFIG]);
+    }
 }

@@ -39,6 +39,7 @@ fn error_about_a_bare_config_names_where_it_belongs() {
     let program = Program::new();
     program.file("a.bu", butane);
     program.run(["ignition", "validate", "-f", "a.bu"]).expect(2).says(&["a.bu is a Butane config"]);
+    program.run(["plan", "--server-less", "-f", "a.bu"]).expect(2).says(&["with `butane` first"]);
 }
 
 #[test]
@@ -73,6 +74,11 @@ fn the_items_of_a_typed_list_need_no_kind() {
         format!(r#"{{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"{kind}","items":[{item}]}}"#)
     };
     assert_eq!(spec(&render("a.json", list("MachineConfigList")).expect(0))["fips"], true);
+    let text = list("MachineConfigList").replace("openshift.io/v1\"", "openshift.io/v2\"");
+    let outcome = render("a.json", text).expect(2);
+    outcome.says(&["MachineConfig \"a\": the apiVersion of its list is \"machineconfiguration.openshift.io/v2\""]);
+    let text = list("NodeList").replace("machineconfiguration.openshift.io/v1", "v1");
+    render("a.json", text).expect(2).says(&["ignored objects of other kinds: Node (1)"]);
     // A plain list says nothing about its items.
     let text = list("List").replace("machineconfiguration.openshift.io/v1", "v1");
     render("a.json", text).expect(2).says(&["an object \"a\": it has no kind"]);

@@ -1,5 +1,7 @@
 //! User mistakes: each error names the cause and the next step.
 
+use seaworthy_controllers::{OperatorOptions, operator_selection, operators};
+
 use crate::live::fleet::{Fleet, has_kubectl};
 use crate::program::Program;
 
@@ -14,10 +16,11 @@ fn without_a_kubeconfig_the_option_is_named() {
 
 #[test]
 fn misspelt_controller_is_answered_with_all_names() {
+    let accepted = operator_selection::accepted(&operators::all(OperatorOptions::default()));
     let outcome = Program::new().run(["controllers", "--only", "rendr"]).expect(2);
     outcome.says(&[
         "--only rendr: no operator or controller has that name",
-        "machineconfig, base, kubelet, container-runtime, render, rollout, garbage",
+        &format!("expected one of {}\n", accepted.join(", ")),
     ]);
 }
 

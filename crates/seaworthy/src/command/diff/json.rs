@@ -5,8 +5,8 @@ use seaworthy_ignition::diff::ChangeKind;
 use seaworthy_ignition::node::Node;
 use serde_json::{Value, json};
 
-use super::super::{secret, value};
 use super::pool_diff::{FieldDifference, PoolDiff, noun};
+use crate::display::{secret, value};
 
 pub fn of(reports: &[PoolDiff<'_>]) -> Value {
     let differs = reports.iter().any(PoolDiff::differs);

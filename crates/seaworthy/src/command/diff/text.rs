@@ -10,9 +10,9 @@ use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Step;
 use seaworthy_values::text::abbreviate;
 
-use super::super::value::{HIDDEN, shown, shown_or_unset};
-use super::super::{contents, secret, ssh_key};
 use super::pool_diff::{FieldDifference, PoolDiff, noun};
+use crate::display::value::{HIDDEN, shown, shown_or_unset};
+use crate::display::{contents, secret, ssh_key};
 use crate::failure::Failure;
 use crate::{output, terminal};
 

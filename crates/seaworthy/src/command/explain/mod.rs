@@ -12,8 +12,9 @@ use seaworthy_render::{Pool, render};
 use seaworthy_values::list::listed;
 
 use self::query::{MatchKind, entry_kind, find, suggestions};
-use super::{loading, secret, value};
+use super::loading;
 use crate::cli::{Explain, ReportFormat};
+use crate::display::{secret, value};
 use crate::failure::{EXIT_FAILED, EXIT_OK, Failure};
 use crate::manifest::ManifestSet;
 use crate::{output, terminal};

@@ -10,9 +10,9 @@ use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 use seaworthy_values::text::{abbreviate, counted};
 
-use super::super::contents::{self, MAX_UNPACKED_BYTES};
-use super::super::secret;
-use super::super::value::{HIDDEN, is_secret, shown, shown_or_unset};
+use crate::display::contents::{self, MAX_UNPACKED_BYTES};
+use crate::display::secret;
+use crate::display::value::{HIDDEN, is_secret, shown, shown_or_unset};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{output, terminal};

@@ -10,21 +10,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation};
+use seaworthy_controllers::operators;
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
-use seaworthy_machineconfig::preview::{Outlook, admission, outlook, preview_changes, unassigned_nodes};
+use seaworthy_machineconfig::preview::{Outlook, outlook, preview_changes, unassigned_nodes};
 use seaworthy_machineconfig::render::render_pool::Remote;
-use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
+use seaworthy_machineconfig::render::snapshots::ContentSnapshots;
 use seaworthy_runtime::{NAMESPACE, objects};
 use seaworthy_values::text::counted;
 use serde_json::{Value, json};
 
-use super::super::plan;
-use super::super::rollout::live::{failures, is_done, write_status};
+use super::super::plan::{PlanReport, print_text};
 use super::local_cluster::LocalCluster;
+use crate::display::pool_status::{failures, is_done, write_status};
 use crate::failure::{EXIT_OK, Failure};
-use crate::output;
+use crate::{output, preview};
 
 /// Limit of the demo, which takes about ten seconds.
 const TIMEOUT: Duration = Duration::from_secs(240);
@@ -178,17 +179,17 @@ impl Demo<'_> {
     async fn plan(&self, manifest: &Value) -> Result<(), Failure> {
         let now = Timestamp::now();
         let client = &self.cluster.client;
-        let parts = plan::preview_parts(Templates::default());
+        let parts = preview::parts(Templates::default());
         let before = ClusterState::read(client, ReadScope::Preview(&parts)).await.map_err(Failure::failed)?;
         let mut after = before.clone();
-        let namespace = client.default_namespace();
-        let refused = after.apply(manifest, namespace, &admission().for_changes(), now).err().unwrap_or_default();
-        let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::failed)?;
+        let (namespace, admission) = (client.default_namespace(), operators::admission().for_changes());
+        let refused = after.apply(manifest, namespace, &admission, now).err().unwrap_or_default();
+        let snapshots = ContentSnapshots::load(client, NAMESPACE).await.map_err(Failure::failed)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
-        let mut preview = preview_changes(&before, after, &plan::preview_inputs(remote, parts, now, true)).await;
+        let mut preview = preview_changes(&before, after, &preview::inputs(remote, parts, now, true)).await;
         preview.pools.retain(|pool| pool.name == WORKER);
         let given = before.object_of(manifest, namespace).into_iter().collect();
-        plan::print_text(&plan::PlanReport::of_cluster(preview, refused, &given), false)
+        print_text(&PlanReport::of_cluster(preview, refused, &given), false)
     }
 
     async fn read_state(&self) -> Result<Option<PoolState>, Failure> {

@@ -18,7 +18,7 @@ use seaworthy_serve::stub::{self, Stub};
 use seaworthy_serve::{Access, AnswerStore, Certificates, EndpointServer, Token};
 use serde_json::json;
 
-use super::super::apiserver::write_private;
+use crate::admin_kubeconfig::write_private;
 use crate::failure::Failure;
 
 /// The folder with the token and the authority, in the data folder.

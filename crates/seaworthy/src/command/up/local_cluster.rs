@@ -21,8 +21,8 @@ use seaworthy_runtime::objects;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::super::apiserver::{kubeconfig, write_kubeconfig};
 use super::{endpoint, port_owner};
+use crate::admin_kubeconfig;
 use crate::cli::Up;
 use crate::failure::Failure;
 
@@ -105,7 +105,7 @@ impl LocalCluster {
         let listening = TlsServer::with_listener(server.clone(), &pki, listener).map_err(Failure::invalid)?;
         let address = listening.address();
         let file = options.data.join("admin.kubeconfig");
-        write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
+        admin_kubeconfig::write(&file, &pki, address, now)?;
 
         let (stop, _) = watch::channel(false);
         let (failure_sender, failures) = mpsc::channel(1);

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::command::controllers::log_filter;
 use crate::failure::Failure;
+use crate::process::log_filter;
 
 /// Size at which the file is rotated; with the old one there is twice that at most.
 const MAX_LOG_BYTES: u64 = 16 << 20;

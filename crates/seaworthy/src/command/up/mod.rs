@@ -14,11 +14,10 @@ use seaworthy_fleet::Fleet;
 use seaworthy_resident::disable_huge_pages;
 use seaworthy_values::text::counted;
 
-use super::apiserver::shutdown_signal;
 use crate::cli::Up;
 use crate::failure::{EXIT_OK, Failure};
-use crate::idle_memory;
-use crate::{output, terminal};
+use crate::process::{block_on, shutdown_signal};
+use crate::{idle_memory, output, terminal};
 use local_cluster::{LocalCluster, StartOptions};
 
 /// The data folder unless --data names another.
@@ -44,11 +43,7 @@ pub fn run(options: &Up) -> Result<u8, Failure> {
         None if options.demo => DataLocation::temporary(&std::env::temp_dir())?,
         None => DataLocation::Kept(DEFAULT_DATA_FOLDER.into()),
     };
-    let runtime = super::outlook::runtime()?;
-    let result = runtime.block_on(up(options, data.path()));
-    // No one waits for the tasks that are left.
-    runtime.shutdown_background();
-    result
+    block_on(up(options, data.path()))
 }
 
 /// The data folder; a temporary one is removed at the end.

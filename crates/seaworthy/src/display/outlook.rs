@@ -1,54 +1,24 @@
-//! Roll-out outlook of a pool as text and JSON, and the client: shared by the commands that read a cluster.
+//! Roll-out outlook of a pool: waves, disruption and waiting nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use seaworthy_ignition::spelling;
 use seaworthy_machineconfig::preview::{NodeOutlook, Outlook};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::forecast::Forecast;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_preview::PreviewProblem;
-use seaworthy_runtime::cluster::{Client, connect};
 use seaworthy_values::list::listed;
 use seaworthy_values::text::counted;
 use serde_json::{Value, json};
 
-use crate::cli::Cluster;
-use crate::failure::Failure;
 use crate::terminal;
 
 /// How many nodes are listed by name.
 const MAX_LISTED_NODES: usize = 8;
 /// How many waves are listed one by one.
 const MAX_LISTED_WAVES: usize = 6;
-
-/// The runtime of asynchronous commands.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::invalid(format!("cannot start: {error}")))
-}
-
-/// A client for the cluster.
-pub async fn client(cluster: &Cluster) -> Result<Client, Failure> {
-    connect(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await.map_err(Failure::invalid)
-}
-
-/// The failure for a pool that does not exist.
-pub fn no_pool(name: &str, known: &[String]) -> Failure {
-    if known.is_empty() {
-        return Failure::invalid(format!(
-            "pool {name:?} not found: the cluster has no pools. `seaworthy controllers` creates the pools master and \
-             worker for a ControllerConfig (examples/controller-config.yaml); create any other as a MachineConfigPool"
-        ));
-    }
-    let near = spelling::nearest(name, known.iter().map(String::as_str));
-    let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    Failure::invalid(format!("pool {name:?} not found; available pools: {}{hint}", known.join(", ")))
-}
 
 /// Names, the first of many.
 pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
