@@ -7,14 +7,14 @@ use seaworthy_apiserver::ClockAndEntropy;
 
 /// Time and entropy under the test's control. Time does not pass until it is advanced; the entropy is the same in each run.
 #[derive(Debug)]
-pub struct Clock {
+pub struct TestClock {
     seconds: AtomicI64,
     drawn: AtomicU64,
 }
 
-impl Clock {
-    pub fn at(time: Timestamp) -> Clock {
-        Clock { seconds: AtomicI64::new(time.as_second()), drawn: AtomicU64::new(1) }
+impl TestClock {
+    pub fn at(time: Timestamp) -> TestClock {
+        TestClock { seconds: AtomicI64::new(time.as_second()), drawn: AtomicU64::new(1) }
     }
 
     pub fn advance(&self, by: SignedDuration) {
@@ -22,7 +22,7 @@ impl Clock {
     }
 }
 
-impl ClockAndEntropy for Clock {
+impl ClockAndEntropy for TestClock {
     fn now(&self) -> Timestamp {
         // Only a test that moves the clock by millennia leaves the range.
         Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap_or(Timestamp::MAX)

@@ -10,13 +10,13 @@ use kube::client::Body;
 use seaworthy_apiserver::{Housekeeping, Identity, Server, ServerOptions, SigningKey, StaticTokens, StorageLocation};
 use tokio::runtime::RuntimeFlavor;
 
-use crate::clock::Clock;
+use crate::clock::TestClock;
 use crate::fault_injector::{FaultInjector, FaultyService};
 
 /// A cluster inside the test process: it starts in milliseconds, and its clock is the test's.
 pub struct Embedded {
     server: Server,
-    clock: Arc<Clock>,
+    clock: Arc<TestClock>,
     /// Collects garbage and deletes namespaces, as the controllers of a cluster do.
     _housekeeping: Housekeeping,
 }
@@ -28,7 +28,7 @@ impl Embedded {
     ///
     /// If it does not start: a test has no use for anything less.
     pub async fn start() -> Embedded {
-        let clock = Arc::new(Clock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
+        let clock = Arc::new(TestClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
         let signing_key = SigningKey::generate().and_then(|bytes| SigningKey::read(&bytes)).expect("a key");
         let settings = ServerOptions {
             storage: StorageLocation::Memory,
@@ -48,7 +48,7 @@ impl Embedded {
     }
 
     /// The server's clock.
-    pub fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &TestClock {
         &self.clock
     }
 

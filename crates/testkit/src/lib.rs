@@ -30,7 +30,7 @@ mod manifests;
 mod node_simulator;
 mod observer;
 
-pub use clock::Clock;
+pub use clock::TestClock;
 pub use cluster::Cluster;
 pub use embedded::Embedded;
 pub use fault_injector::{FaultCounts, FaultInjector, FaultRates, SeededRandom};

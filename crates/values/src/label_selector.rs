@@ -14,12 +14,12 @@ pub const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement<V = Vec<String>> {
     pub key: String,
-    pub operator: Operator<V>,
+    pub operator: MatchOperator<V>,
 }
 
 /// How a label and the values of a requirement relate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operator<V = Vec<String>> {
+pub enum MatchOperator<V = Vec<String>> {
     In(V),
     /// A label that is missing has none of the values either.
     NotIn(V),
@@ -48,14 +48,14 @@ impl Values for BTreeSet<String> {
     }
 }
 
-impl<V> Operator<V> {
+impl<V> MatchOperator<V> {
     /// The operator of a name that objects use, with its values; `None` if there is no such operator.
     pub fn named(name: &str, values: V) -> Option<Self> {
         Some(match name {
-            "In" => Operator::In(values),
-            "NotIn" => Operator::NotIn(values),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
+            "In" => MatchOperator::In(values),
+            "NotIn" => MatchOperator::NotIn(values),
+            "Exists" => MatchOperator::Exists,
+            "DoesNotExist" => MatchOperator::DoesNotExist,
             _ => return None,
         })
     }
@@ -66,12 +66,12 @@ impl<V: Values> Requirement<V> {
     pub fn is_met_by(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.operator {
-            Operator::In(values) => value.is_some_and(|value| values.has(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.has(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-            Operator::GreaterThan(than) => number().is_some_and(|number| number > *than),
-            Operator::LessThan(than) => number().is_some_and(|number| number < *than),
+            MatchOperator::In(values) => value.is_some_and(|value| values.has(value)),
+            MatchOperator::NotIn(values) => value.is_none_or(|value| !values.has(value)),
+            MatchOperator::Exists => value.is_some(),
+            MatchOperator::DoesNotExist => value.is_none(),
+            MatchOperator::GreaterThan(than) => number().is_some_and(|number| number > *than),
+            MatchOperator::LessThan(than) => number().is_some_and(|number| number < *than),
         }
     }
 }
@@ -81,13 +81,13 @@ impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = &self.key;
         match &self.operator {
-            Operator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0]),
-            Operator::In(values) => write!(f, "{key} in ({})", values.join(",")),
-            Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
-            Operator::Exists => f.write_str(key),
-            Operator::DoesNotExist => write!(f, "!{key}"),
-            Operator::GreaterThan(than) => write!(f, "{key}>{than}"),
-            Operator::LessThan(than) => write!(f, "{key}<{than}"),
+            MatchOperator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0]),
+            MatchOperator::In(values) => write!(f, "{key} in ({})", values.join(",")),
+            MatchOperator::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
+            MatchOperator::Exists => f.write_str(key),
+            MatchOperator::DoesNotExist => write!(f, "!{key}"),
+            MatchOperator::GreaterThan(than) => write!(f, "{key}>{than}"),
+            MatchOperator::LessThan(than) => write!(f, "{key}<{than}"),
         }
     }
 }
@@ -99,14 +99,14 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case(Operator::In(vec!["7".to_owned()]), "k=7", [true, false, false])]
-    #[case(Operator::In(vec!["7".to_owned(), "x".to_owned()]), "k in (7,x)", [true, true, false])]
-    #[case(Operator::NotIn(vec!["7".to_owned()]), "k notin (7)", [false, true, true])]
-    #[case(Operator::Exists, "k", [true, true, false])]
-    #[case(Operator::DoesNotExist, "!k", [false, false, true])]
-    #[case(Operator::GreaterThan(6), "k>6", [true, false, false])]
-    #[case(Operator::LessThan(7), "k<7", [false, false, false])]
-    fn requirement_is_met_or_not(#[case] operator: Operator, #[case] text: &str, #[case] met: [bool; 3]) {
+    #[case(MatchOperator::In(vec!["7".to_owned()]), "k=7", [true, false, false])]
+    #[case(MatchOperator::In(vec!["7".to_owned(), "x".to_owned()]), "k in (7,x)", [true, true, false])]
+    #[case(MatchOperator::NotIn(vec!["7".to_owned()]), "k notin (7)", [false, true, true])]
+    #[case(MatchOperator::Exists, "k", [true, true, false])]
+    #[case(MatchOperator::DoesNotExist, "!k", [false, false, true])]
+    #[case(MatchOperator::GreaterThan(6), "k>6", [true, false, false])]
+    #[case(MatchOperator::LessThan(7), "k<7", [false, false, false])]
+    fn requirement_is_met_or_not(#[case] operator: MatchOperator, #[case] text: &str, #[case] met: [bool; 3]) {
         let requirement = Requirement { key: "k".to_owned(), operator };
         assert_eq!([Some("7"), Some("x"), None].map(|value| requirement.is_met_by(value)), met);
         assert_eq!(requirement.to_string(), text);
@@ -116,11 +116,12 @@ mod tests {
     fn set_of_values_means_the_same_as_a_list() {
         let values = BTreeSet::from(["a".to_owned()]);
         let requirement =
-            |name| Requirement { key: "k".to_owned(), operator: Operator::named(name, values.clone()).unwrap() };
+            |name| Requirement { key: "k".to_owned(), operator: MatchOperator::named(name, values.clone()).unwrap() };
         assert!(requirement("In").is_met_by(Some("a")) && !requirement("In").is_met_by(Some("b")));
         assert!(requirement("NotIn").is_met_by(None) && !requirement("NotIn").is_met_by(Some("a")));
         assert!(
-            OPERATORS.iter().all(|name| Operator::named(name, ()).is_some()) && Operator::named("Gt", ()).is_none()
+            OPERATORS.iter().all(|name| MatchOperator::named(name, ()).is_some())
+                && MatchOperator::named("Gt", ()).is_none()
         );
     }
 }

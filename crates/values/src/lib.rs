@@ -4,6 +4,7 @@
 //! - One reading of each notation. What a crate makes of it (an integer, an exact amount, an error message) stays in that crate
 //!   where it differs on purpose.
 
+pub mod api_version;
 pub mod duration;
 pub mod error;
 pub mod label_selector;

@@ -43,6 +43,26 @@ where
     }
 }
 
+/// As many items as take this many bytes, the first in any case, and the number of those that are left out behind the text
+/// `before_more`.
+pub fn within<I>(items: I, max_bytes: usize, separator: &str, before_more: &str) -> String
+where
+    I: IntoIterator<Item: Display, IntoIter: ExactSizeIterator>,
+{
+    let mut items = items.into_iter();
+    let mut text = items.next().map(|first| first.to_string()).unwrap_or_default();
+    loop {
+        let left = items.len();
+        let Some(item) = items.next() else { return text };
+        let item = item.to_string();
+        if text.len() + item.len() > max_bytes {
+            return format!("{text}{before_more}{left} more");
+        }
+        text.push_str(separator);
+        text.push_str(&item);
+    }
+}
+
 /// The first items, and how many are left out.
 fn written<I>(items: I, max: usize, separator: &str) -> (String, usize)
 where
@@ -80,6 +100,16 @@ mod tests {
         assert_eq!(listed(items, 2), names);
         assert_eq!(clauses(items, 2), sentence);
         assert_eq!(examples(items, 2), some);
+    }
+
+    #[rstest]
+    #[case(&[], "")]
+    #[case(&["abcdef"], "abcdef")]
+    #[case(&["ab", "cd"], "ab, cd")]
+    #[case(&["ab", "cd", "e"], "ab, cd, and 1 more")]
+    #[case(&["abcdef", "b", "c"], "abcdef, and 2 more")]
+    fn first_item_is_listed_whatever_its_length(#[case] items: &[&str], #[case] expected: &str) {
+        assert_eq!(within(items, 6, ", ", ", and "), expected);
     }
 
     #[test]

@@ -22,7 +22,7 @@ const MAX_BRIEF_ATTEMPTS: u32 = 5;
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The clock for the time of snapshots.
-pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+pub type SnapshotClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// Gets remote content as a [`Policy`] allows, one at a time; a [`FetchRun`](crate::FetchRun) gets many. Cheap to clone.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct Fetcher {
     transport: Arc<Transport>,
     environment: Arc<Environment>,
     timer: Arc<dyn Timer>,
-    clock: Clock,
+    clock: SnapshotClock,
     observer: Option<Arc<dyn FetchObserver>>,
 }
 
@@ -70,7 +70,7 @@ enum Source {
 impl Fetcher {
     /// A fetcher that asks the system for addresses and object stores without credentials.
     #[must_use]
-    pub fn new(policy: Policy, clock: Clock) -> Self {
+    pub fn new(policy: Policy, clock: SnapshotClock) -> Self {
         Self {
             transport: Arc::new(Transport { policy, resolver: Arc::new(SystemResolver), roots: Arc::default() }),
             environment: Arc::default(),

@@ -76,7 +76,7 @@ pub use environment::Environment;
 #[cfg(feature = "net")]
 pub use fetch_run::{FetchOutcome, FetchRun};
 #[cfg(feature = "net")]
-pub use fetcher::{Clock, FailedAttempt, FetchObserver, Fetcher};
+pub use fetcher::{FailedAttempt, FetchObserver, Fetcher, SnapshotClock};
 #[cfg(feature = "net")]
 pub use resolver::{Resolver, SystemResolver};
 #[cfg(feature = "net")]

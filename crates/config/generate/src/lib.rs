@@ -16,5 +16,7 @@ pub mod quantity;
 mod source;
 pub mod tls;
 
-pub use pool_settings::{Decision, Inputs, PoolOutcome, PoolReport, PoolSettings, Refusal, Report, UnmetPrecondition};
+pub use pool_settings::{
+    PoolOutcome, PoolReport, PoolSettings, Refusal, SettingsDecision, SettingsInputs, SettingsReport, UnmetPrecondition,
+};
 pub use source::SourceError;

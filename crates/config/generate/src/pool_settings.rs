@@ -35,7 +35,7 @@ pub trait PoolSettings: Resource<DynamicType = (), Scope = ClusterResourceScope>
 }
 
 /// Everything that a decision may look at.
-pub struct Inputs<'a, K> {
+pub struct SettingsInputs<'a, K> {
     /// The object that the decision is about.
     pub object: &'a K,
     /// All objects of its kind, itself included.
@@ -53,12 +53,12 @@ pub struct Inputs<'a, K> {
 }
 
 /// What to write, and why that and no more.
-pub type Decision = seaworthy_change::Decision<'static, Report>;
+pub type SettingsDecision = seaworthy_change::Decision<'static, SettingsReport>;
 
 /// What a decision has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct SettingsReport {
     /// Why nothing was decided at all.
     pub waiting: Option<UnmetPrecondition>,
     /// Why the object was refused as a whole.
@@ -72,7 +72,7 @@ pub struct Report {
     pub unattributed: Vec<String>,
 }
 
-impl Report {
+impl SettingsReport {
     /// Everything that was refused, of the object or for a pool.
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         let of_pools = self.pools.iter().filter_map(|pool| match &pool.outcome {
@@ -211,16 +211,19 @@ const SELECTOR: &str = "spec.machineConfigPoolSelector";
 /// The decision about one object. `content` says whether the object is valid and what it is for a pool.
 pub(crate) fn decide<K: PoolSettings>(
     family: &SettingsKind,
-    inputs: &Inputs<'_, K>,
+    inputs: &SettingsInputs<'_, K>,
     content: Result<SettingsContent<'_>, Refusal>,
-) -> Decision {
+) -> SettingsDecision {
     let view = SettingsView::new(family, inputs);
     if view.object.deletion_timestamp.is_some() {
         return view.deleted();
     }
     if inputs.controller_config.is_some_and(|controller_config| !is_complete(controller_config)) {
-        let report = Report { waiting: Some(UnmetPrecondition::ControllerConfigIncomplete), ..Report::default() };
-        return Decision::nothing(report);
+        let report = SettingsReport {
+            waiting: Some(UnmetPrecondition::ControllerConfigIncomplete),
+            ..SettingsReport::default()
+        };
+        return SettingsDecision::nothing(report);
     }
     let content = match content {
         Ok(content) => content,
@@ -381,7 +384,7 @@ fn deletion(machine_config: &MachineConfig) -> Change {
 }
 
 /// A decision that writes these changes one after the other, and announces what was refused if anything is new.
-fn decided(object: &ObjectRef, changes: Vec<Change>, report: Report) -> Decision {
+fn decided(object: &ObjectRef, changes: Vec<Change>, report: SettingsReport) -> SettingsDecision {
     // The conditions of the object have it as well, but users look at events first.
     let refusals = report.refusals().filter(|_| !changes.is_empty()).map(|refusal| {
         let (reason, message) = (refusal.reason.as_str(), refusal.message.clone());
@@ -389,7 +392,7 @@ fn decided(object: &ObjectRef, changes: Vec<Change>, report: Report) -> Decision
     });
     let announced = Stage::each(Purpose::Announce, refusals);
     let stages = vec![Stage::sequence(Purpose::Write, changes), announced];
-    Decision { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), report, recheck: None }
+    SettingsDecision { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), report, recheck: None }
 }
 
 fn is_generated(machine_config: &MachineConfig) -> bool {

@@ -15,6 +15,7 @@ use crate::object::{LARGE_OBJECT_BYTES, MAX_OBJECT_BYTES};
 use crate::prepare::Prepared;
 use crate::provenance::{Subject, subject_at};
 use crate::render::Rendered;
+use crate::runtime;
 
 /// How many findings with one code and severity are listed for a pool.
 const MAX_FINDINGS_PER_CODE: usize = 10_000;
@@ -73,6 +74,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings.extend(self.disabled_smt(&locator));
         findings.extend(self.os_image(&locator));
         findings.extend(self.units_and_files(&locator));
+        findings.extend(self.invalid_crio_dropins(&locator));
         findings.extend(self.below_files(&locator));
         findings.extend(self.refused_users(&locator));
         findings.extend(self.builds());
@@ -105,6 +107,18 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             self.name
         );
         Some(self.finding(Severity::Warning, "too-large", "size".to_owned(), vec![], message))
+    }
+
+    fn invalid_crio_dropins(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let invalid = self.spec.get("config").map(runtime::invalid_dropins).unwrap_or_default();
+        let finding = |(file, why): (&Node<'_>, String)| {
+            let path = file.text_of("path");
+            let source = file.dig(&["contents", "source"]).unwrap_or(file);
+            let message = format!("{path} is not valid TOML, and CRI-O does not start with it: {why}; correct it");
+            let places = locator.place(source.origin).into_iter().collect();
+            self.finding(Severity::Warning, "invalid-crio-drop-in", format!("file {path}"), places, message)
+        };
+        invalid.into_iter().map(finding).collect()
     }
 
     fn disabled_smt(&self, locator: &Locator<'_, '_>) -> Option<Finding> {

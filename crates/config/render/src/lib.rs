@@ -38,4 +38,4 @@ pub use machine_config::MachineConfig;
 pub use pool::Pool;
 pub use prepare::{Prepared, prepare};
 pub use render::{Context, Merged, Rendered, merge, render};
-pub use selection::{describe_role, not_selected};
+pub use selection::unselected;

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::finding::Finding;
 use crate::inspection::{Inspection, KnownKeys};
+use crate::machine_config::MachineConfig;
 use crate::selector::Selector;
 use crate::{keys, kinds};
 
@@ -112,6 +113,12 @@ impl Pool {
             os_image_stream: None,
             findings: Vec::new(),
         }
+    }
+
+    /// Whether it selects a MachineConfig. An empty selector selects none, and a rendered MachineConfig is never an input.
+    pub fn selects(&self, source: &MachineConfig<'_>) -> bool {
+        let selector = self.selector.as_ref().filter(|selector| !selector.is_empty());
+        !source.is_rendered() && selector.is_some_and(|selector| selector.matches(source))
     }
 
     /// Whether it is a pool of the users' own, which inherits from the workers.

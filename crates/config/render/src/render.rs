@@ -34,6 +34,24 @@ pub struct Context {
     pub refuses_large: bool,
 }
 
+impl Context {
+    /// As controllers render: no reference stays, and a result that no cluster stores is refused. Without streams.
+    pub fn new(
+        build: impl Into<String>,
+        controller_config: ControllerConfig,
+        worker_stream: Option<String>,
+    ) -> Context {
+        Context {
+            build: build.into(),
+            controller_config,
+            streams: None,
+            worker_stream,
+            keeps_references: false,
+            refuses_large: true,
+        }
+    }
+}
+
 /// A pool's MachineConfigs, merged and checked, but without a name.
 ///
 /// The name is a digest of the whole, about half of the work: callers that render many pools do the halves in parallel.

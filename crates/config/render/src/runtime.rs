@@ -1,4 +1,4 @@
-//! Container runtime check: the default runtime of a config must exist in the OS image stream of its pool.
+//! Container runtime check: CRI-O's drop-ins are TOML, and the default runtime exists in the OS image stream of the pool.
 
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::body_of;
@@ -47,32 +47,74 @@ pub(crate) fn unsupported_runtime(
     })
 }
 
+/// CRI-O's drop-ins in the order in which it reads them.
+fn dropins<'n, 'a>(config: &'n Node<'a>) -> Vec<&'n Node<'a>> {
+    let files = config.dig(&["storage", "files"]).and_then(Node::as_list).unwrap_or_default();
+    let is_dropin =
+        |file: &&Node<'_>| file.text_of("path").strip_prefix(DROPINS).is_some_and(|name| !name.contains('/'));
+    let mut dropins: Vec<&'n Node<'a>> = files.iter().filter(is_dropin).collect();
+    dropins.sort_by_key(|file| file.text_of("path"));
+    dropins
+}
+
+/// CRI-O's drop-ins that are not TOML, and why: CRI-O does not start with one.
+pub(crate) fn invalid_dropins<'n, 'a>(config: &'n Node<'a>) -> Vec<(&'n Node<'a>, String)> {
+    let invalid = |file: &'n Node<'a>| {
+        let body = body_of(file, MAX_DROPIN_BYTES).ok()?;
+        let why = match std::str::from_utf8(&body) {
+            Ok(text) => toml_error(text)?,
+            Err(error) => format!("byte {} is not UTF-8", error.valid_up_to() + 1),
+        };
+        Some((file, why))
+    };
+    dropins(config).into_iter().filter_map(invalid).collect()
+}
+
+/// Why a text is not TOML, with the line, on one line.
+fn toml_error(text: &str) -> Option<String> {
+    let error = text.parse::<DocumentMut>().err()?;
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let lines: Vec<&str> = error.message().lines().map(str::trim).collect();
+    Some(format!("line {}: {}", before.matches('\n').count() + 1, lines.join(", ")))
+}
+
 /// The last `default_runtime` of CRI-O's drop-ins, and the file that sets it.
 fn default_runtime<'n, 'a>(config: &'n Node<'a>) -> Option<(String, &'n Node<'a>)> {
-    let mut dropins: Vec<&Node<'_>> = config
-        .dig(&["storage", "files"])?
-        .as_list()?
-        .iter()
-        .filter(|file| file.text_of("path").strip_prefix(DROPINS).is_some_and(|name| !name.contains('/')))
-        .collect();
-    dropins.sort_by_key(|file| file.text_of("path"));
-    dropins.into_iter().rev().find_map(|file| {
+    dropins(config).into_iter().rev().find_map(|file| {
         let body = body_of(file, MAX_DROPIN_BYTES).ok()?;
         Some((default_runtime_of(std::str::from_utf8(&body).ok()?)?, file))
     })
 }
 
-/// `default_runtime` in the table `crio.runtime` of a TOML text, however the table is written. Of a text that is no TOML nothing
-/// is known: CRI-O does not start with it.
+/// `default_runtime` in the table `crio.runtime` of a TOML text, however the table is written. Of a text that is not TOML, which
+/// CRI-O does not start with, it is what the lines plainly set: once the mistake is corrected, that takes effect.
 fn default_runtime_of(toml: &str) -> Option<String> {
-    let document = toml.parse::<DocumentMut>().ok()?;
+    let Ok(document) = toml.parse::<DocumentMut>() else { return plain_default_runtime(toml) };
     let runtime = document.get("crio")?.get("runtime")?.get("default_runtime")?;
     runtime.as_str().map(str::to_owned)
 }
 
+/// The same from the lines of a text that need not be TOML: the header of a table, `key = "value"`, comments.
+fn plain_default_runtime(text: &str) -> Option<String> {
+    let mut is_in_table = false;
+    let mut found = None;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_in_table = line.split('#').next().unwrap_or_default().replace([' ', '\t'], "") == "[crio.runtime]";
+        } else if is_in_table
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "default_runtime"
+            && let Some(quote) = value.trim().chars().next().filter(|quote| matches!(quote, '"' | '\''))
+        {
+            found = value.trim().split(quote).nth(1).map(str::to_owned);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::default_runtime_of;
+    use super::{default_runtime_of, toml_error};
 
     #[test]
     fn the_runtime_is_read_from_its_table_only() {
@@ -96,11 +138,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_no_toml_names_no_runtime() {
+    fn what_is_no_text_or_has_no_such_table_names_no_runtime() {
         for text in
             ["[crio.runtime]\ndefault_runtime = 1\n", "[crio.runtime\ndefault_runtime = \"runc\"\n", "crio = 1\n"]
         {
             assert_eq!(default_runtime_of(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn text_that_is_not_toml_names_the_runtime_that_it_plainly_sets() {
+        let text = "[crio.runtime]\nlog_level = info\ndefault_runtime = \"runc\"\n";
+        assert_eq!(default_runtime_of(text).as_deref(), Some("runc"));
+        let error = toml_error(text).unwrap();
+        assert!(error.starts_with("line 2: ") && !error.contains('\n'), "{error}");
+        assert_eq!(toml_error("[crio.runtime]\ndefault_runtime = \"runc\"\n"), None);
+        assert_eq!(default_runtime_of("[crio.runtime]\nlog_level = info\ndefault_runtime = runc\n"), None);
     }
 }

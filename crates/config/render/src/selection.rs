@@ -47,8 +47,7 @@ pub(crate) fn inputs<'r, 't>(
     }
     // Differs: upstream takes rendered configs for inputs when a selector matches them (`NotIn`, `DoesNotExist`) and
     // fails on them, because it never excludes its own results.
-    let mut selected: Vec<&Prepared<'_>> =
-        all.iter().filter(|input| !input.source.is_rendered() && selector.matches(input.source)).collect();
+    let mut selected: Vec<&Prepared<'_>> = all.iter().filter(|input| pool.selects(input.source)).collect();
     if selected.is_empty() {
         let message = format!("no MachineConfigs found matching selector {selector}; {}", roles_of(all, selector));
         return Err(error("no-machine-configs", message, of_selector()));
@@ -107,7 +106,7 @@ fn is_like_role(key: &str) -> bool {
 }
 
 /// The role of a MachineConfig that no pool selects, and which of the wanted ones it may have been meant for.
-pub fn describe_role(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
+fn describe_role(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
     match source.role() {
         Some(role) if wanted.contains(&role) => format!("role {role:?}"),
         Some(role) => match spelling::nearest(role, wanted.iter().copied()) {
@@ -127,8 +126,23 @@ pub fn describe_role(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
     }
 }
 
-/// A MachineConfig that no pool selects: mostly a label that is missing or misspelt.
-pub fn not_selected(source: &MachineConfig<'_>, pools: &[Pool]) -> Finding {
+/// The MachineConfigs that no pool selects: mostly a label is missing or misspelt. There are none while a pool cannot be read, for
+/// which these findings are, or selects nothing: that is reported for the pool, and what it should select is unknown.
+pub fn unselected<'m, 't: 'm>(
+    sources: impl IntoIterator<Item = &'m MachineConfig<'t>>,
+    pools: &[Pool],
+    of_broken_pools: &[Finding],
+) -> Vec<Finding> {
+    let selects_nothing = |pool: &Pool| pool.selector.as_ref().is_none_or(Selector::is_empty);
+    if !of_broken_pools.is_empty() || pools.iter().any(selects_nothing) {
+        return Vec::new();
+    }
+    let is_left_out =
+        |source: &&MachineConfig<'_>| !source.is_rendered() && !pools.iter().any(|pool| pool.selects(source));
+    sources.into_iter().filter(is_left_out).map(|source| not_selected(source, pools)).collect()
+}
+
+fn not_selected(source: &MachineConfig<'_>, pools: &[Pool]) -> Finding {
     let selectors = pools.iter().filter_map(|pool| pool.selector.as_ref());
     let wanted: Vec<&str> = selectors.flat_map(|selector| selector.values_of(keys::ROLE)).collect();
     let role = describe_role(source, &wanted);

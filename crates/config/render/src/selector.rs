@@ -2,7 +2,7 @@
 
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::{Path, spelling};
-use seaworthy_values::label_selector::{OPERATORS, Operator, Requirement};
+use seaworthy_values::label_selector::{MatchOperator, OPERATORS, Requirement};
 
 use crate::inspection::{Inspection, KnownKeys};
 use crate::machine_config::MachineConfig;
@@ -33,7 +33,7 @@ impl Selector {
                             None => inspection.no_string(path.clone().key(key), value),
                             Some(value) => requirements.push(Requirement {
                                 key: key.to_owned(),
-                                operator: Operator::In(vec![value.to_owned()]),
+                                operator: MatchOperator::In(vec![value.to_owned()]),
                             }),
                         }
                     }
@@ -56,13 +56,13 @@ impl Selector {
     /// A selector that wants one of these values for a label.
     pub(crate) fn of_values(key: &str, values: &[&str]) -> Self {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
-        Selector { requirements: vec![Requirement { key: key.to_owned(), operator: Operator::In(values) }] }
+        Selector { requirements: vec![Requirement { key: key.to_owned(), operator: MatchOperator::In(values) }] }
     }
 
     /// The values that it accepts for a label.
     pub fn values_of<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s str> {
         let values = move |requirement: &'s Requirement| match &requirement.operator {
-            Operator::In(values) if requirement.key == key => values.as_slice(),
+            MatchOperator::In(values) if requirement.key == key => values.as_slice(),
             _ => &[],
         };
         self.requirements.iter().flat_map(values).map(String::as_str)
@@ -117,7 +117,7 @@ fn inspect_requirement(node: &Node<'_>, path: &Path, inspection: &mut Inspection
         }
     }
     let name = node.text_of("operator");
-    let Some(operator) = Operator::named(name, values) else {
+    let Some(operator) = MatchOperator::named(name, values) else {
         let near = spelling::nearest(name, OPERATORS);
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         let accepted = OPERATORS.join(", ");

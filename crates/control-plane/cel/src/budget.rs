@@ -9,22 +9,22 @@ pub const MAX_MATCH_CONDITIONS_COST: u64 = MAX_COST_PER_OBJECT / 4;
 
 /// The remaining cost, and the limit of one evaluation.
 #[derive(Debug, Clone)]
-pub struct Budget {
+pub struct CostBudget {
     per_call: u64,
     remaining: u64,
     last: u64,
     exhausted: bool,
 }
 
-impl Budget {
+impl CostBudget {
     /// The limits of the API server for the rules of one object.
     pub fn for_object() -> Self {
-        Budget::new(MAX_COST_PER_CALL, MAX_COST_PER_OBJECT)
+        CostBudget::new(MAX_COST_PER_CALL, MAX_COST_PER_OBJECT)
     }
 
     /// Other limits: for one evaluation, and for all that share this budget.
     pub fn new(per_call: u64, total: u64) -> Self {
-        Budget { per_call, remaining: total, last: 0, exhausted: false }
+        CostBudget { per_call, remaining: total, last: 0, exhausted: false }
     }
 
     /// What one evaluation may cost.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::budget::Budget;
+use crate::budget::CostBudget;
 use crate::check::Checked;
 use crate::cost::estimate::{CostRange, Sizes, estimate};
 use crate::error::EvalError;
@@ -45,7 +45,7 @@ impl Program {
     }
 
     /// Its value for these variables. The cost is taken from the budget whether it succeeds or not.
-    pub fn evaluate<'a>(&'a self, bindings: &Bindings<'a>, budget: &mut Budget) -> Result<Val<'a>, EvalError> {
+    pub fn evaluate<'a>(&'a self, bindings: &Bindings<'a>, budget: &mut CostBudget) -> Result<Val<'a>, EvalError> {
         let mut evaluation = Evaluation::new(bindings, self.inner.slots, budget.per_call());
         let outcome = evaluation.run(&self.inner.root);
         budget.spend(evaluation.cost());

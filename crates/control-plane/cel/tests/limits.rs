@@ -2,8 +2,8 @@
 use std::sync::Mutex;
 
 use seaworthy_cel::{
-    Authorizer, Bindings, Budget, Decision, Decl, Env, MAX_COST_PER_CALL, MAX_RULE_COST, Question, Sizes, Type, Val,
-    cost_problem,
+    AuthorizationDecision, Authorizer, Bindings, CostBudget, Decl, Env, MAX_COST_PER_CALL, MAX_RULE_COST, Question,
+    Sizes, Type, Val, cost_problem,
 };
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn a_rule_over_an_unbounded_list_of_texts_is_over_its_limit() {
 #[test]
 fn one_evaluation_stops_at_its_limit_and_all_share_the_budget() {
     let program = Env::new().compile("lists.range(1000).all(x, lists.range(1000).all(y, true))").unwrap();
-    let mut budget = Budget::for_object();
+    let mut budget = CostBudget::for_object();
     let error = program.evaluate(&Bindings::new(), &mut budget).unwrap_err();
     assert!(error.is_over_budget());
     assert_eq!(error.message(), "operation cancelled: actual cost limit exceeded");
@@ -47,7 +47,7 @@ fn one_evaluation_stops_at_its_limit_and_all_share_the_budget() {
 #[test]
 fn nothing_absorbs_the_end_of_the_budget() {
     let program = Env::new().compile("lists.range(100).all(x, x >= 0) || true").unwrap();
-    let error = program.evaluate(&Bindings::new(), &mut Budget::new(50, 1000)).unwrap_err();
+    let error = program.evaluate(&Bindings::new(), &mut CostBudget::new(50, 1000)).unwrap_err();
     assert!(error.is_over_budget());
 }
 
@@ -59,13 +59,13 @@ fn what_cannot_be_afforded_is_not_begun() {
         "lists.range(900000) + lists.range(900000)",
     ] {
         let program = Env::new().compile(text).unwrap();
-        let error = program.evaluate(&Bindings::new(), &mut Budget::for_object()).unwrap_err();
+        let error = program.evaluate(&Bindings::new(), &mut CostBudget::for_object()).unwrap_err();
         assert!(error.is_over_budget(), "{text}: {error}");
     }
     let program = Env::new().with("s", Type::String).compile("s.replace('', s).size()").unwrap();
     let long = "x".repeat(1 << 20);
     let bindings = Bindings::new().with("s", Val::string(long));
-    assert!(program.evaluate(&bindings, &mut Budget::for_object()).unwrap_err().is_over_budget());
+    assert!(program.evaluate(&bindings, &mut CostBudget::for_object()).unwrap_err().is_over_budget());
 }
 
 /// Allows reading pods, and remembers what it was asked.
@@ -75,10 +75,10 @@ struct Recorder {
 }
 
 impl Authorizer for Recorder {
-    fn check(&self, question: &Question) -> Decision {
+    fn check(&self, question: &Question) -> AuthorizationDecision {
         self.asked.lock().unwrap().push(question.clone());
         let allowed = question.resource == "pods" && question.verb == "get";
-        Decision { allowed, reason: if allowed { "may read" } else { "" }.to_owned(), error: None }
+        AuthorizationDecision { allowed, reason: if allowed { "may read" } else { "" }.to_owned(), error: None }
     }
 }
 
@@ -89,7 +89,7 @@ fn authorization_checks_reach_the_caller() {
     let evaluate = |text: &str| {
         let program = env.compile(text).unwrap();
         let bindings = Bindings::new().with("authorizer", Val::authorizer(&authorizer));
-        let mut budget = Budget::for_object();
+        let mut budget = CostBudget::for_object();
         let value = program.evaluate(&bindings, &mut budget).map(|value| format!("{value:?}"));
         (value, budget.last())
     };
@@ -120,7 +120,7 @@ fn names_with_dots_can_be_variables() {
     let program = env.compile("object.n < variables.limit").unwrap();
     let object = json!({"n": 3});
     let bindings = Bindings::new().with("object", Val::dynamic(&object)).with("variables.limit", Val::Int(5));
-    assert!(matches!(program.evaluate(&bindings, &mut Budget::for_object()), Ok(Val::Bool(true))));
+    assert!(matches!(program.evaluate(&bindings, &mut CostBudget::for_object()), Ok(Val::Bool(true))));
 }
 
 #[test]

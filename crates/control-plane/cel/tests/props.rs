@@ -1,7 +1,7 @@
 //! Properties of every input: nothing panics, every evaluation ends within its budget, and what was checked does
 //! not meet a type it cannot handle.
 use proptest::prelude::*;
-use seaworthy_cel::{Bindings, Budget, Decl, Env, EvalError, Sizes, Val};
+use seaworthy_cel::{Bindings, CostBudget, Decl, Env, EvalError, Sizes, Val};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -337,7 +337,7 @@ proptest! {
                 let data = data();
                 let bindings = Bindings::new().with("self", Val::bind(&data, &decl));
                 let _ = program.estimate(&Sizes::of(&decl));
-                let _ = program.evaluate(&bindings, &mut Budget::new(1000, 1000));
+                let _ = program.evaluate(&bindings, &mut CostBudget::new(1000, 1000));
             }
             Err(errors) => prop_assert!(!errors.to_string().is_empty()),
         }
@@ -356,7 +356,7 @@ proptest! {
             }
         };
         let bindings = Bindings::new().with("self", Val::bind(&data, &decl));
-        let mut budget = Budget::for_object();
+        let mut budget = CostBudget::for_object();
         match program.evaluate(&bindings, &mut budget) {
             Ok(value) => prop_assert!(same_type(&value, &program), "{text} gave {value:?}"),
             Err(error) => prop_assert!(!error.message().starts_with("no such overload"), "{text}: {error}"),
@@ -372,7 +372,7 @@ proptest! {
         let data = data();
         let Ok(program) = Env::new().with("self", decl.ty()).compile(&text) else { return Ok(()) };
         let bindings = Bindings::new().with("self", Val::bind(&data, &decl));
-        let mut budget = Budget::new(limit, limit);
+        let mut budget = CostBudget::new(limit, limit);
         let outcome = program.evaluate(&bindings, &mut budget);
         prop_assert_eq!(outcome.as_ref().is_err_and(EvalError::is_over_budget), budget.last() > limit);
     }
@@ -397,7 +397,7 @@ fn deep_expressions_are_refused_before_the_stack_ends() {
         assert!(env.compile(&nested(50_000)).is_err());
         let sum = |count: usize| vec!["1"; count].join("+");
         let program = env.compile(&sum(251)).unwrap();
-        assert!(matches!(program.evaluate(&Bindings::new(), &mut Budget::for_object()), Ok(Val::Int(251))));
+        assert!(matches!(program.evaluate(&Bindings::new(), &mut CostBudget::for_object()), Ok(Val::Int(251))));
         let refused = env.compile(&sum(252)).unwrap_err().to_string();
         assert_eq!(refused, "ERROR: <input>:-1:0: max recursion depth exceeded");
     });
@@ -413,7 +413,7 @@ fn deep_macros_fit_the_stack() {
         };
         let program = env.compile(&nested(90)).unwrap();
         let _ = program.estimate(&Sizes::unknown());
-        assert!(program.evaluate(&Bindings::new(), &mut Budget::for_object()).is_ok());
+        assert!(program.evaluate(&Bindings::new(), &mut CostBudget::for_object()).is_ok());
         for count in [150, 249, 5000] {
             assert!(env.compile(&nested(count)).is_err());
         }
@@ -425,7 +425,7 @@ fn long_chains_are_flat() {
     on_a_small_stack(|| {
         let env = Env::new();
         let program = env.compile(&vec!["true"; 15_000].join("&&")).unwrap();
-        assert!(matches!(program.evaluate(&Bindings::new(), &mut Budget::for_object()), Ok(Val::Bool(true))));
+        assert!(matches!(program.evaluate(&Bindings::new(), &mut CostBudget::for_object()), Ok(Val::Bool(true))));
         assert!(env.compile(&"a".repeat(100_001)).is_err());
         assert!(env.compile(&format!("{}true", "!".repeat(50_000))).is_ok());
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use seaworthy_cel::{Bindings, Budget, Decl, Env, List, Map, Opaque, Sizes, Type, Val};
+use seaworthy_cel::{Bindings, CostBudget, Decl, Env, List, Map, Opaque, Sizes, Type, Val};
 use serde_json::Value;
 
 /// What a set of cases is about: a schema with data, or variables without one.
@@ -119,7 +119,7 @@ fn answer(fixture: &Fixture, expression: &str) -> BTreeMap<&'static str, String>
     let estimate = program.estimate(&sizes);
     out.insert("min", estimate.min.to_string());
     out.insert("max", estimate.max.to_string());
-    let mut budget = Budget::for_object();
+    let mut budget = CostBudget::for_object();
     let bindings = fixture.bindings();
     match program.evaluate(&bindings, &mut budget) {
         Ok(value) => out.insert("v", render(&value)),

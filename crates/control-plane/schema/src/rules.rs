@@ -128,14 +128,14 @@ fn compile(schema: &Value, is_object: bool, rules: &[Rule], is_stored: &dyn Fn(&
 }
 
 /// What is left of the cost that all rules together may have.
-pub(crate) struct Budget {
-    cost: seaworthy_cel::Budget,
+pub(crate) struct RuleBudget {
+    cost: seaworthy_cel::CostBudget,
     is_over: bool,
 }
 
-impl Budget {
-    pub(crate) fn full() -> Budget {
-        Budget { cost: seaworthy_cel::Budget::for_object(), is_over: false }
+impl RuleBudget {
+    pub(crate) fn full() -> RuleBudget {
+        RuleBudget { cost: seaworthy_cel::CostBudget::for_object(), is_over: false }
     }
 }
 
@@ -146,7 +146,7 @@ pub fn rule_mistakes(schema: Schema<'_>, object: &Value, old: Option<&Value>) ->
 
 /// The same, and beside it what is excused because it was so before.
 pub(crate) fn judge_rules(schema: Schema<'_>, object: &Value, old: Option<&Value>) -> (Vec<Cause>, Vec<Cause>) {
-    let mut walk = Walk { budget: &mut Budget::full(), found: Vec::new(), excused: Vec::new() };
+    let mut walk = Walk { budget: &mut RuleBudget::full(), found: Vec::new(), excused: Vec::new() };
     let past = old.map(|old| ValuePair { schema, new: object, old });
     walk.value(schema, object, old, OldValues { here: past, around: None }, &Path::ROOT);
     (walk.found, walk.excused)
@@ -158,7 +158,7 @@ pub(crate) fn check(
     value: &Value,
     old: Option<&Value>,
     path: &Path<'_>,
-    budget: &mut Budget,
+    budget: &mut RuleBudget,
 ) -> Vec<Cause> {
     let mut walk = Walk { budget, found: Vec::new(), excused: Vec::new() };
     walk.value(schema, value, old, OldValues::default(), path);
@@ -206,7 +206,7 @@ impl<'v> OldValues<'v> {
 }
 
 struct Walk<'b> {
-    budget: &'b mut Budget,
+    budget: &'b mut RuleBudget,
     found: Vec<Cause>,
     /// What is wrong and was so before.
     excused: Vec<Cause>,

@@ -16,11 +16,13 @@ mod object;
 mod resource;
 mod table;
 mod time;
+mod written;
 
 pub use change::{Action, Change};
 pub use decision::{Decision, Deferred, Flow, Purpose, Stage};
 pub use event::Event;
 pub use object::ObjectRef;
-pub use resource::{ResourceNames, ResourceType, Scope};
+pub use resource::{ResourceNames, ResourceType, Scope, group_and_kind};
 pub use table::{ObjectTable, Table, TableConflict, Tables};
 pub use time::to_second;
+pub use written::{ObjectVersion, WrittenObjects};

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::Resource;
+use seaworthy_values::api_version::group_and_version;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// The type of an object. Cloning is cheap: a decision may name thousands of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +84,12 @@ impl ResourceType {
     }
 }
 
+/// The group and the kind of an object in JSON, in any version; empty where it has none.
+pub fn group_and_kind(object: &Value) -> (&str, &str) {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    (group_and_version(text("apiVersion")).0, text("kind"))
+}
+
 impl Deref for ResourceType {
     type Target = ResourceNames;
 
@@ -106,8 +114,16 @@ impl fmt::Display for ResourceType {
 mod tests {
     use k8s_openapi::api::core::v1::{Node, Pod};
     use seaworthy_api::machineconfiguration::MachineConfigPool;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn group_and_kind_are_those_that_an_object_names() {
+        let of = |api_version: &str| group_and_kind(&json!({"apiVersion": api_version, "kind": "Node"})).0.to_owned();
+        assert_eq!((of("v1").as_str(), of("policy/v1").as_str()), ("", "policy"));
+        assert_eq!(group_and_kind(&json!({"kind": 5})), ("", ""));
+    }
 
     #[test]
     fn types_are_addressed_as_the_api_server_does() {

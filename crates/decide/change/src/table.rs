@@ -1,8 +1,8 @@
 //! Tables: the objects of some kinds in memory, for previews and for commands that read a whole cluster once.
 //!
 //! - There is one table for each group and kind, of one Rust type and so of one version.
-//! - An object is found by namespace and name in constant time, so that N writes take N steps; only the index, which the first
-//!   lookup makes, takes as many steps as there are objects.
+//! - An object is found by namespace and name in constant time, so that N writes take N steps. As many steps as there are objects
+//!   take the index, which the first lookup makes, and a removal, which keeps the order of the others.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -24,14 +24,20 @@ pub trait Table: Any + Debug + Send + Sync {
     fn resource(&self) -> &ResourceType;
     /// The object with the namespace and name of this one.
     fn get(&self, object: &ObjectRef) -> Option<Value>;
-    /// Whether there is an object with the namespace and name of this one. Unlike `get` it converts nothing.
-    fn contains(&self, object: &ObjectRef) -> bool;
+    /// The metadata of the object with the namespace and name of this one. Unlike `get` it converts nothing.
+    fn metadata(&self, object: &ObjectRef) -> Option<&ObjectMeta>;
+    /// Whether there is an object with the namespace and name of this one.
+    fn contains(&self, object: &ObjectRef) -> bool {
+        self.metadata(object).is_some()
+    }
     /// Stores an object in the place of the one with its name. Returns whether it differs from that.
     ///
     /// # Errors
     ///
     /// If it is not of this kind.
     fn put(&mut self, object: Value) -> Result<bool, serde_json::Error>;
+    /// Sets the resource version of an object.
+    fn set_resource_version(&mut self, object: &ObjectRef, resource_version: String);
     /// Adds an object that has no other of its name here, from JSON.
     ///
     /// # Errors
@@ -43,7 +49,8 @@ pub trait Table: Any + Debug + Send + Sync {
     fn boxed_clone(&self) -> Box<dyn Table>;
 }
 
-/// The objects of one Rust type. Their order means nothing.
+/// The objects of one Rust type, in the order in which they were added: which object a message names must not depend on what was
+/// removed before.
 #[derive(Clone, Debug)]
 pub struct ObjectTable<K> {
     resource: ResourceType,
@@ -136,12 +143,18 @@ where
         serde_json::to_value(&*self.objects[at]).ok()
     }
 
-    fn contains(&self, object: &ObjectRef) -> bool {
-        self.position(object.namespace.as_deref(), &object.name).is_some()
+    fn metadata(&self, object: &ObjectRef) -> Option<&ObjectMeta> {
+        Some(self.objects[self.position(object.namespace.as_deref(), &object.name)?].meta())
     }
 
     fn put(&mut self, object: Value) -> Result<bool, serde_json::Error> {
         Ok(self.insert(Arc::new(serde_json::from_value(object)?)))
+    }
+
+    fn set_resource_version(&mut self, object: &ObjectRef, resource_version: String) {
+        if let Some(at) = self.position(object.namespace.as_deref(), &object.name) {
+            Arc::make_mut(&mut self.objects[at]).meta_mut().resource_version = Some(resource_version);
+        }
     }
 
     fn push_json(&mut self, text: &str) -> Result<(), serde_json::Error> {
@@ -156,9 +169,9 @@ where
         if let Some(names) = positions.get_mut(namespace_of::<K>(object.namespace.as_deref())) {
             names.remove(&object.name);
         }
-        self.objects.swap_remove(at);
-        if let Some(moved) = self.objects.get(at) {
-            index(positions, &**moved, at);
+        self.objects.remove(at);
+        for position in positions.values_mut().flat_map(HashMap::values_mut) {
+            *position -= usize::from(*position > at);
         }
         true
     }
@@ -422,6 +435,21 @@ mod tests {
         assert_eq!(table.get(&map("a", "y")).unwrap()["metadata"]["namespace"], "a");
         table.push_json(r#"{"metadata": {"namespace": "c", "name": "x"}}"#).unwrap();
         assert!(table.contains(&map("c", "x")));
+    }
+
+    #[test]
+    fn removal_keeps_the_order_of_the_others() {
+        let mut tables = Tables::default().with::<ConfigMap>();
+        let table = tables.of_kind_mut("", "ConfigMap").unwrap();
+        for name in ["a", "b", "c", "d"] {
+            table.put(json!({"metadata": {"namespace": "x", "name": name}})).unwrap();
+        }
+        assert!(table.remove(&map("x", "b")));
+        assert_eq!(table.get(&map("x", "d")).unwrap()["metadata"]["name"], "d");
+        assert!(table.remove(&map("x", "a")));
+        table.put(json!({"metadata": {"namespace": "x", "name": "b"}})).unwrap();
+        let names: Vec<String> = tables.of::<ConfigMap>().iter().map(|object| object.name_any()).collect();
+        assert_eq!(names, ["c", "d", "b"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Disruption: rows about differences, actions and drains (D-01, D-02, D-05,
-//! D-19 to D-25, D-29), with the policies of normal operation. D-30 and D-31 are beside `registries`.
+//! Disruption: differences, actions and drains, with the policies of normal operation. Names with `d` and a number are explained in
+//! docs/reference/upstream-behaviour.md; `d30` and `d31` are beside `registries`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

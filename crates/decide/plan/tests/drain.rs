@@ -1,4 +1,4 @@
-//! Drains: which pods leave, what blocks them, and what is done about a node (D-42 to D-44).
+//! Drains: which pods leave, what blocks them, and what is done about a node.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_change::{Action, Change, Decision};
 use seaworthy_plan::drain::eviction::{DisruptionBudgets, EvictionRules, Evictions, evictions};
-use seaworthy_plan::drain::{self, DrainProgress, Report};
+use seaworthy_plan::drain::{self, DrainProgress, DrainReport};
 use seaworthy_plan::fleet::NodeView;
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ fn cordoned(mut node: Node) -> Node {
     node
 }
 
-fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision<'static, Report> {
+fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision<'static, DrainReport> {
     // Its MachineConfigNode has the blockers already.
     decide_reported(node, evictions, lasts, Some(&evictions.summary()))
 }
@@ -184,11 +184,11 @@ fn decide_reported(
     evictions: &Evictions,
     lasts: SignedDuration,
     reported: Option<&str>,
-) -> Decision<'static, Report> {
+) -> Decision<'static, DrainReport> {
     let progress = reported.map(blocked);
     let view = NodeView::of(node, progress.as_ref());
     let since = Some(NOW - lasts);
-    drain::decide(&drain::Inputs { node: &view, evictions, since, moved: since, now: NOW }).unwrap()
+    drain::decide(&drain::DrainInputs { node: &view, evictions, since, moved: since, now: NOW }).unwrap()
 }
 
 /// The MachineConfigNode of a node whose pods cannot leave.
@@ -202,14 +202,14 @@ fn blocked(by: &str) -> MachineConfigNode {
     .unwrap()
 }
 
-fn patch(decision: &Decision<'_, Report>) -> Option<Value> {
+fn patch(decision: &Decision<'_, DrainReport>) -> Option<Value> {
     decision.changes().find_map(|change| match change.action {
         Action::Patch(patch) => Some(patch),
         _ => None,
     })
 }
 
-fn changes(decision: &Decision<'_, Report>) -> Vec<Change> {
+fn changes(decision: &Decision<'_, DrainReport>) -> Vec<Change> {
     decision.changes().collect()
 }
 
@@ -262,7 +262,7 @@ fn nothing_is_cordoned_for_pods_that_cannot_leave() {
     assert_eq!((&decision.report.progress, changes(&decision)), (&DrainProgress::Draining, Vec::new()));
 }
 
-fn warnings(decision: &Decision<'_, Report>) -> Vec<(bool, &'static str, String)> {
+fn warnings(decision: &Decision<'_, DrainReport>) -> Vec<(bool, &'static str, String)> {
     let events = changes(decision);
     let events = events.iter().filter_map(Change::event);
     events.map(|event| (event.is_warning, event.reason, event.message.clone())).collect()
@@ -301,9 +301,9 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     );
     // Nor where it could not begin for long before.
     let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM_DELAY));
-    let inputs = drain::Inputs { node: &view, evictions: &found, since, moved: None, now: NOW };
+    let inputs = drain::DrainInputs { node: &view, evictions: &found, since, moved: None, now: NOW };
     assert_eq!(drain::decide(&inputs).unwrap().report.blocker, None);
-    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().report.blocker, None);
+    assert_eq!(drain::decide(&drain::DrainInputs { moved: Some(NOW), ..inputs }).unwrap().report.blocker, None);
     // What takes too long is reported, with the same text whichever pods are still terminating.
     for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
         let decision = decide_reported(
@@ -337,7 +337,7 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     let progress = blocked(&text);
     let view = NodeView::of(&node, Some(&progress));
     let earlier = NOW - SignedDuration::from_secs(1);
-    let inputs = drain::Inputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
+    let inputs = drain::DrainInputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
     let decision = drain::decide(&inputs).unwrap();
     assert_eq!(decision.report.blocker, None, "it may still be ending");
 }

@@ -7,7 +7,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::rendering::garbage::{Inputs, RetentionLimits, Verdicts, decide};
+use seaworthy_plan::rendering::garbage::{GarbageInputs, GarbageVerdicts, RetentionLimits, decide};
 use serde_json::json;
 
 /// Rendered MachineConfigs `rendered-worker-00`, … made one hour after the other, of which nothing is protected.
@@ -30,8 +30,8 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_000_000).unwrap()
 }
 
-fn inputs<'a>(machine_configs: &'a [&'a MachineConfig]) -> Inputs<'a> {
-    Inputs {
+fn inputs<'a>(machine_configs: &'a [&'a MachineConfig]) -> GarbageInputs<'a> {
+    GarbageInputs {
         machine_configs,
         nodes: &[],
         progress: &[],
@@ -74,7 +74,8 @@ fn what_a_node_a_pool_or_a_build_names_stays_and_is_protected() {
     let progress = [&progress];
     let build = name(7);
     let also_used = [build.as_str()];
-    let inputs = Inputs { nodes: &nodes, pools: &pools, progress: &progress, also_used: &also_used, ..inputs(&all) };
+    let inputs =
+        GarbageInputs { nodes: &nodes, pools: &pools, progress: &progress, also_used: &also_used, ..inputs(&all) };
     let decision = decide(&inputs);
     // Ten and eleven are the newest two.
     assert_eq!(decision.delete, [name(8), name(9)]);
@@ -85,7 +86,7 @@ fn what_a_node_a_pool_or_a_build_names_stays_and_is_protected() {
 fn one_that_was_just_made_is_given_its_time() {
     let workers = rendered("worker", 3);
     let all: Vec<&MachineConfig> = workers.iter().collect();
-    let at = |second: i64| Inputs { now: Timestamp::from_second(second).unwrap(), ..inputs(&all) };
+    let at = |second: i64| GarbageInputs { now: Timestamp::from_second(second).unwrap(), ..inputs(&all) };
     let decision = decide(&at(3599));
     assert_eq!((decision.delete.len(), decision.recheck), (0, Some(SignedDuration::from_secs(1))));
     let decision = decide(&at(3600));
@@ -100,8 +101,8 @@ fn unneeded_finalizer_is_removed_and_an_existing_one_is_not_added_again() {
     }
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let also_used = ["rendered-worker-01"];
-    let decision = decide(&Inputs { also_used: &also_used, ..inputs(&all) });
-    assert_eq!(decision, Verdicts { release: vec!["rendered-worker-00"], ..Verdicts::default() });
+    let decision = decide(&GarbageInputs { also_used: &also_used, ..inputs(&all) });
+    assert_eq!(decision, GarbageVerdicts { release: vec!["rendered-worker-00"], ..GarbageVerdicts::default() });
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn what_is_not_rendered_is_left_alone() {
         object.metadata.name = Some(format!("99-worker-{nth}"));
     }
     let all: Vec<&MachineConfig> = objects.iter().collect();
-    assert_eq!(decide(&inputs(&all)), Verdicts::default());
+    assert_eq!(decide(&inputs(&all)), GarbageVerdicts::default());
 }
 
 #[test]

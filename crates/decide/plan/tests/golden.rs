@@ -45,7 +45,7 @@ fn every_case_gives_the_recorded_answer() {
         let members = assignment.nodes_of(pool.metadata.name.as_deref().unwrap());
         assert_eq!(members.len(), nodes.len(), "{id}");
         let (first_boot_pools, reservation) = (FirstBootPools::default(), Reservation::default());
-        let decision = rollout::decide(&rollout::Inputs {
+        let decision = rollout::decide(&rollout::RolloutInputs {
             pool: PoolView::of(&pool),
             nodes: members,
             holds: &[],
@@ -76,7 +76,7 @@ fn every_case_gives_the_recorded_answer() {
         let verdicts = decision.chosen.len() + decision.waiting.len() + decision.updated.len();
         assert_eq!(verdicts, nodes.len(), "{id}: every node has a verdict");
 
-        let status = pool_status::status(&pool_status::Inputs {
+        let status = pool_status::status(&pool_status::PoolStatusInputs {
             pool: PoolView::of(&pool),
             nodes: members,
             remarks: &Default::default(),

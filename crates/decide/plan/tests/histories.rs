@@ -305,8 +305,8 @@ impl Decider {
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let (blockers, unanswered) = (BTreeMap::new(), BTreeSet::new());
         let first_boot_pools = FirstBootPools::default();
-        let decision = desired(&pool::Inputs {
-            rollout: rollout::Inputs {
+        let decision = desired(&pool::PoolRolloutInputs {
+            rollout: rollout::RolloutInputs {
                 pool: PoolView::of(&pool),
                 nodes: &members,
                 holds: &[],

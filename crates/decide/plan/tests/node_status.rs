@@ -1,4 +1,4 @@
-//! MachineConfigNodes: one per node, with its order and its steps (D-45 and D-46).
+//! MachineConfigNodes: one per node, with its order and its steps.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
 use seaworthy_plan::fleet::{NodeView, Target};
 use seaworthy_plan::rollout::waiting::Reason;
-use seaworthy_plan::status::node_status::{Inputs, changes, desired, differs, is_current, orphans};
+use seaworthy_plan::status::node_status::{NodeStatusInputs, changes, desired, differs, is_current, orphans};
 use serde_json::json;
 
 const TARGET: Target<'static> = Target { config: "1", image: None };
@@ -29,7 +29,7 @@ struct Given<'a> {
 
 fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
     let view = NodeView::of(node, given.old);
-    let inputs = Inputs {
+    let inputs = NodeStatusInputs {
         node: &view,
         pool: Some("worker"),
         target: Some(TARGET),
@@ -42,7 +42,7 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
     // Whatever the case: the quick answer and the whole object agree on whether anything is to be written.
     for old in [given.old, Some(&object)] {
         let view = NodeView::of(node, old);
-        let inputs = Inputs { node: &view, ..inputs };
+        let inputs = NodeStatusInputs { node: &view, ..inputs };
         assert_eq!(is_current(&inputs, false), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
     }
     object
@@ -84,8 +84,15 @@ fn unknown_values_are_not_yet_set() {
     let mut node = node("w1", "0/0R");
     node.metadata.annotations = None;
     let view = NodeView::of(&node, None);
-    let inputs =
-        Inputs { node: &view, pool: None, target: None, is_chosen: false, waiting: None, blocker: None, now: NOW };
+    let inputs = NodeStatusInputs {
+        node: &view,
+        pool: None,
+        target: None,
+        is_chosen: false,
+        waiting: None,
+        blocker: None,
+        now: NOW,
+    };
     let object = desired(&inputs);
     assert_eq!(object.spec.pool.name, "not-yet-set");
     assert_eq!(object.spec.config_version.desired, "not-yet-set");

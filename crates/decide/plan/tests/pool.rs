@@ -12,7 +12,7 @@ use seaworthy_change::{Action, Change};
 use seaworthy_plan::fleet::first_boot::FirstBootPools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
-use seaworthy_plan::rollout::pool::{Inputs, desired};
+use seaworthy_plan::rollout::pool::{PoolRolloutInputs, desired};
 use seaworthy_plan::rollout::reservation::Reservation;
 use serde_json::{Value, json};
 
@@ -40,8 +40,8 @@ impl Cluster {
         let (first_boot_pools, reservation, blockers) =
             (FirstBootPools::default(), Reservation::of(&self.pool), BTreeMap::new());
         let unanswered = self.unanswered.clone();
-        let decision = desired(&Inputs {
-            rollout: rollout::Inputs {
+        let decision = desired(&PoolRolloutInputs {
+            rollout: rollout::RolloutInputs {
                 pool: PoolView::of(&self.pool),
                 nodes: &members,
                 holds: &[],

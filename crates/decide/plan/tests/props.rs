@@ -136,7 +136,7 @@ fn step(
     let first_boot_pools = FirstBootPools::default();
     let decision = rollout::decide(&inputs(pool, &members, &first_boot_pools));
     check(&decision, &members)?;
-    let changes = targeting::changes(&targeting::Inputs {
+    let changes = targeting::changes(&targeting::TargetingInputs {
         pool: PoolView::of(pool),
         nodes: &members,
         decision: &decision,
@@ -291,7 +291,7 @@ proptest! {
         let waiting: BTreeMap<&str, _> =
             decision.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
         for view in &views {
-            let later = |progress: Option<&MachineConfigNode>, now| node_status::desired(&node_status::Inputs {
+            let later = |progress: Option<&MachineConfigNode>, now| node_status::desired(&node_status::NodeStatusInputs {
                 node: &NodeView { progress, ..view.clone() },
                 pool: Some("worker"),
                 target: PoolView::of(&pool).target(),
@@ -310,7 +310,7 @@ proptest! {
                 prop_assert!(!condition.reason.is_empty());
             }
         }
-        let inputs = pool_status::Inputs {
+        let inputs = pool_status::PoolStatusInputs {
             pool: PoolView::of(&pool),
             nodes: &members,
             remarks: &Default::default(),

@@ -35,7 +35,7 @@ fn quorum(own: &str, reservation: [&Reservation; 2]) -> [Vec<String>; 2] {
     let (mine, other) = if own == "master" { (of_master, of_arbiter) } else { (of_arbiter, of_master) };
     let first_boot_pools = FirstBootPools::default();
     let partner = QuorumPartner { pool: other.0, nodes: &other.1, reservation: reservation[1] };
-    let inputs = rollout::Inputs {
+    let inputs = rollout::RolloutInputs {
         partner: Some(partner),
         reservation: reservation[0],
         ..inputs(mine.0.object, &mine.1, &first_boot_pools)
@@ -71,8 +71,10 @@ fn paused_pool_fences_its_open_reservations() {
     let node = at("w0", "0/0R", "7");
     let view = NodeView::of(&node, None);
     let (members, first_boot_pools, reservation) = ([&view], FirstBootPools::default(), reservation("w0", "7"));
-    let decision =
-        rollout::decide(&rollout::Inputs { reservation: &reservation, ..inputs(&paused, &members, &first_boot_pools) });
+    let decision = rollout::decide(&rollout::RolloutInputs {
+        reservation: &reservation,
+        ..inputs(&paused, &members, &first_boot_pools)
+    });
     assert_eq!((decision.chosen, decision.fence), (vec![], vec!["w0"]));
 }
 

@@ -9,10 +9,11 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use seaworthy_change::ObjectRef;
+use seaworthy_change::{ObjectRef, group_and_kind};
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults};
+use seaworthy_values::api_version::group_and_version;
 use seaworthy_values::names;
 use serde_json::Value;
 
@@ -20,7 +21,8 @@ use serde_json::Value;
 ///
 /// It is about changes of a cluster. A dump of a cluster may contain what only controllers write.
 pub trait AdmissionRule: Send + Sync {
-    /// The admission policy that refuses such changes. Where a cluster does not have it, the controllers revert them.
+    /// The name that the admission policy which refuses such changes shares with its binding. A cluster enforces it if it has both;
+    /// otherwise the controllers revert such changes.
     fn policy(&self) -> &'static str;
 
     /// Why an object may not be written, as a message; `old` is the object as it was.
@@ -57,6 +59,8 @@ pub struct AdmissionIssue {
     /// What was found, and what is accepted.
     pub message: String,
     pub effect: Effect,
+    /// The admission policy with this rule, if it is one of an operator.
+    pub policy: Option<&'static str>,
 }
 
 /// The consequence of an issue.
@@ -73,7 +77,7 @@ pub enum Effect {
 impl AdmissionIssue {
     /// An object that the API refuses.
     pub fn refused(object: ObjectRef, path: &str, message: String) -> AdmissionIssue {
-        AdmissionIssue { object, path: path.to_owned(), message, effect: Effect::Refused }
+        AdmissionIssue { object, path: path.to_owned(), message, effect: Effect::Refused, policy: None }
     }
 
     /// The object, for users.
@@ -92,16 +96,19 @@ impl AdmissionIssue {
 
 impl fmt::Display for AdmissionIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AdmissionIssue { path, message, effect, .. } = self;
+        let AdmissionIssue { path, message, effect, policy, .. } = self;
         let path_suffix = if path.is_empty() { String::new() } else { format!(", {path}") };
-        let what = match effect {
-            Effect::Refused => "the API refuses it",
-            Effect::Reverted => {
-                "the API accepts it, because the cluster has no protection policy, and the controllers revert it at once"
-            }
-            Effect::Dropped => "kubectl refuses it, and for other clients the API drops it",
-        };
-        write!(f, "{}{path_suffix}: {message}; {what}", self.subject())
+        write!(f, "{}{path_suffix}: {message}; ", self.subject())?;
+        match (effect, policy) {
+            (Effect::Refused, _) => f.write_str("the API refuses it"),
+            (Effect::Reverted, Some(policy)) => write!(
+                f,
+                "the API accepts it, because the cluster does not enforce the admission policy {policy}, and the controllers \
+                 revert it at once"
+            ),
+            (Effect::Reverted, None) => f.write_str("the API accepts it, and the controllers revert it at once"),
+            (Effect::Dropped, _) => f.write_str("kubectl refuses it, and for other clients the API drops it"),
+        }
     }
 }
 
@@ -112,7 +119,7 @@ pub struct Admission {
     rules: Vec<Box<dyn AdmissionRule>>,
     /// Whether the objects are changes of a cluster, to which the rules apply.
     is_of_changes: bool,
-    /// The policies that the cluster does not have.
+    /// The policies that the cluster does not enforce.
     absent_policies: BTreeSet<&'static str>,
 }
 
@@ -148,28 +155,29 @@ impl Admission {
         Admission { kinds, rules, is_of_changes: false, absent_policies: BTreeSet::new() }
     }
 
-    /// For changes of a cluster, which has the policies of all rules.
+    /// For changes of a cluster, which enforces the policies of all rules.
     #[must_use]
     pub fn for_changes(self) -> Admission {
         Admission { is_of_changes: true, ..self }
     }
 
-    /// For a cluster that does not have these policies.
+    /// For a cluster that does not enforce these policies.
     #[must_use]
     pub fn without_policies(mut self, absent: impl IntoIterator<Item = &'static str>) -> Admission {
         self.absent_policies.extend(absent);
         self
     }
 
-    /// The policies of the rules.
+    /// The policies of the rules, by the name that each shares with its binding.
     pub fn policies(&self) -> BTreeSet<&'static str> {
         self.rules.iter().map(|rule| rule.policy()).collect()
     }
 
     /// The schema of an object's kind in its version; `None` for kinds of others.
     pub(crate) fn schema(&self, object: &Value) -> Option<Schema<'_>> {
-        let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
-        let versions = self.kinds.get(&(group.to_owned(), object.get("kind")?.as_str()?.to_owned()))?;
+        let (group, kind) = group_and_kind(object);
+        let (_, version) = group_and_version(object.get("apiVersion")?.as_str()?);
+        let versions = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
         versions.get(version).map(VersionSchema::schema)
     }
 
@@ -181,22 +189,26 @@ impl Admission {
     /// Changes an object to what the API would store, and returns the API's objections. `old` is the object as it was. The
     /// status is left alone: the API accepts it from controllers only.
     pub fn validate(&self, subject: &ObjectRef, object: &mut Value, old: Option<&Value>) -> Vec<AdmissionIssue> {
-        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = group_and_kind(object).1.to_owned();
+        let (group, version) = group_and_version(&api_version);
         let issue = |path: &str, message: String, effect: Effect| AdmissionIssue {
             object: subject.clone(),
             path: path.to_owned(),
             message,
             effect,
+            policy: None,
         };
-        let Some(versions) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
+        let Some(versions) = self.kinds.get(&(group.to_owned(), kind)) else { return Vec::new() };
         let Some(version_schema) = versions.get(version) else {
             let known: Vec<String> = versions.keys().map(|version| format!("{group}/{version}")).collect();
             let message = format!("{api_version:?} has no such kind; expected one of {}", known.join(", "));
             return vec![issue("apiVersion", message, Effect::Refused)];
         };
-        let refusal = |rule: &dyn AdmissionRule| Some(issue("", rule.refusal(object, old)?, self.effect_of(rule)));
+        let refusal = |rule: &dyn AdmissionRule| {
+            let issue = issue("", rule.refusal(object, old)?, self.effect_of(rule));
+            Some(AdmissionIssue { policy: Some(rule.policy()), ..issue })
+        };
         if let Some(issue) = self.rules_of_changes().find_map(refusal) {
             return vec![issue];
         }
@@ -245,7 +257,8 @@ impl Admission {
         self.rules_of_changes().find_map(|rule| {
             let effect = self.effect_of(rule);
             let message = rule.deletion_refusal(old, effect == Effect::Refused)?;
-            Some(AdmissionIssue { object: subject.clone(), path: String::new(), message, effect })
+            let policy = Some(rule.policy());
+            Some(AdmissionIssue { object: subject.clone(), path: String::new(), message, effect, policy })
         })
     }
 
@@ -407,7 +420,11 @@ mod tests {
         let effects = |found: Vec<AdmissionIssue>| found.iter().map(|issue| issue.effect).collect::<Vec<_>>();
         assert_eq!(effects(validate(&admission(), &mut kept.clone())), []);
         assert_eq!(effects(validate(&admission().for_changes(), &mut kept.clone())), [Effect::Refused]);
-        assert_eq!(effects(validate(&bare(), &mut kept.clone())), [Effect::Reverted]);
+        let reverted = validate(&bare(), &mut kept.clone());
+        let message = "MachineConfigPool a: it is kept; the API accepts it, because the cluster does not enforce the admission policy \
+            keeper, and the controllers revert it at once";
+        assert_eq!(reverted[0].to_string(), message);
+        assert_eq!(effects(reverted), [Effect::Reverted]);
         let subject = ObjectRef::named::<MachineConfigPool>("kept");
         let issue = admission().for_changes().validate_deletion(&subject, &kept).unwrap();
         assert_eq!(issue.to_string(), "MachineConfigPool kept: it is kept; the API refuses it");

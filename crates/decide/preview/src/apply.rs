@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_change::memory::planned_uid;
-use seaworthy_change::{ObjectRef, ResourceType, Table, Tables, to_second};
+use seaworthy_change::{ObjectRef, ResourceType, Table, Tables, group_and_kind, to_second};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -49,6 +49,7 @@ pub fn apply(
 ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
     let Some(table) = table_of(objects, manifest) else { return Ok(ApplyResult::of(ApplyOutcome::Ignored)) };
     let object = object_of(manifest, namespace, table.resource());
+    refuse_names_of_another_type(manifest, &object)?;
     if object.name.is_empty() {
         return Err(vec![AdmissionIssue::refused(object, "metadata.name", "Required value; add a name".to_owned())]);
     }
@@ -112,6 +113,7 @@ pub fn delete(
 ) -> Result<ApplyResult, Vec<AdmissionIssue>> {
     let Some(table) = table_of(objects, manifest) else { return Ok(ApplyResult::of(ApplyOutcome::Ignored)) };
     let object = object_of(manifest, namespace, table.resource());
+    refuse_names_of_another_type(manifest, &object)?;
     let Some(old) = table.get(&object) else {
         let message = "not found, so there is nothing to delete".to_owned();
         return Err(vec![AdmissionIssue::refused(object, "", message)]);
@@ -137,9 +139,24 @@ pub fn object_of(manifest: &Value, namespace: &str, resource: &ResourceType) -> 
 
 /// The table of a manifest's kind.
 fn table_of<'t>(objects: &'t mut Tables, manifest: &Value) -> Option<&'t mut dyn Table> {
-    let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    objects.of_kind_mut(group, text("kind"))
+    let (group, kind) = group_and_kind(manifest);
+    objects.of_kind_mut(group, kind)
+}
+
+/// Refuses a name or a namespace that is not a string. `null` is no value, as the API takes it.
+fn refuse_names_of_another_type(manifest: &Value, object: &ObjectRef) -> Result<(), Vec<AdmissionIssue>> {
+    let issue = |field: &str| {
+        let found = match manifest.get("metadata")?.get(field)? {
+            Value::Null | Value::String(_) => return None,
+            Value::Array(_) => "a list".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
+            found => found.to_string(),
+        };
+        let message = format!("must be a string; found {found}");
+        Some(AdmissionIssue::refused(object.clone(), &format!("metadata.{field}"), message))
+    };
+    let issues: Vec<AdmissionIssue> = ["name", "namespace"].into_iter().filter_map(issue).collect();
+    if issues.is_empty() { Ok(()) } else { Err(issues) }
 }
 
 /// The object that a manifest creates, as the API server would store it: with an identity.
@@ -229,6 +246,27 @@ mod tests {
         assert_eq!(deleted.outcome, ApplyOutcome::Deleted);
         let left = objects.of::<PodDisruptionBudget>().iter().map(|budget| budget.metadata.namespace.as_deref());
         assert_eq!(left.collect::<Vec<_>>(), [Some("default")]);
+    }
+
+    #[test]
+    fn name_or_namespace_that_is_not_a_string_is_refused() {
+        let budget =
+            |metadata: Value| json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata});
+        let (mut objects, admission) = (Tables::default().with::<PodDisruptionBudget>(), admission());
+        for (metadata, refused) in [
+            (json!({"name": "db", "namespace": 5}), vec!["metadata.namespace: must be a string; found 5"]),
+            (json!({"name": ["db"]}), vec!["metadata.name: must be a string; found a list"]),
+            (json!({"name": "db", "namespace": null}), vec![]),
+        ] {
+            let manifest = budget(metadata);
+            let applied = apply(&mut objects, &manifest, "shop", &admission, Timestamp::UNIX_EPOCH);
+            let issues = applied.err().unwrap_or_default();
+            let issues: Vec<String> = issues.iter().map(|issue| format!("{}: {}", issue.path, issue.message)).collect();
+            assert_eq!(issues, refused, "{manifest}");
+        }
+        assert!(delete(&mut objects, &budget(json!({"name": "db", "namespace": 5})), "shop", &admission).is_err());
+        let left = objects.of::<PodDisruptionBudget>().iter().map(|budget| budget.metadata.namespace.as_deref());
+        assert_eq!(left.collect::<Vec<_>>(), [Some("shop")]);
     }
 
     #[test]

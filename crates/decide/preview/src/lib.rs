@@ -3,7 +3,8 @@
 //! - [`apply`] and [`delete`] change objects in memory as kubectl changes a cluster, as far as [`admission`] lets them;
 //! - [`run_to_fixpoint`] runs the [`PreviewPart`]s of operators on them until nothing is left to write.
 //!
-//! It knows no kind: operators contribute their parts and their [`AdmissionRule`]s.
+//! Operators contribute their parts and their [`AdmissionRule`]s. Of kinds it knows only that MachineConfigs belong to pools: a part
+//! may report by the name of a pool why they are not yet what its objects ask for ([`PreviewPart::pending`]).
 
 pub mod admission;
 mod apply;

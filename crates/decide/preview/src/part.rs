@@ -12,7 +12,8 @@ pub trait PreviewPart: Send + Sync {
     /// Decides about every object once, and performs the decisions.
     fn reconcile(&self, round: &mut PreviewRound<'_>);
 
-    /// Empty tables of the kinds that `pending` reads. They are read again and again while a roll-out is watched.
+    /// Empty tables of the kinds that `pending` reads. They are read again and again while a roll-out is watched, so pods, of which
+    /// there may be very many, are not among them: a part with a table of Pods here is never asked.
     fn pending_tables(&self) -> Tables {
         Tables::default()
     }

@@ -20,11 +20,21 @@ pub struct PreviewProblem {
     pub caused_by: Option<ObjectRef>,
     /// For users; names the object.
     pub message: String,
+    /// Whether the preview lacks something because of it, or shows what may not last.
+    pub leaves_preview_incomplete: bool,
 }
 
 impl PreviewProblem {
     pub fn new(severity: Severity, code: &'static str, message: String) -> PreviewProblem {
-        PreviewProblem { severity, code, object: None, path: String::new(), caused_by: None, message }
+        PreviewProblem {
+            severity,
+            code,
+            object: None,
+            path: String::new(),
+            caused_by: None,
+            message,
+            leaves_preview_incomplete: false,
+        }
     }
 
     /// A note that requires no action.
@@ -35,7 +45,7 @@ impl PreviewProblem {
     /// A change that cannot be performed in memory.
     pub fn unperformed(error: &MemoryError) -> PreviewProblem {
         let message = format!("the preview is incomplete, because a change cannot be performed in memory: {error}");
-        PreviewProblem::new(Severity::Error, INCOMPLETE, message)
+        PreviewProblem::new(Severity::Error, INCOMPLETE, message).incomplete()
     }
 
     /// The problem of an object.
@@ -56,8 +66,9 @@ impl PreviewProblem {
         PreviewProblem { caused_by: Some(object), ..self }
     }
 
-    /// Whether the preview is incomplete because of it.
-    pub fn is_incomplete_preview(&self) -> bool {
-        self.code == INCOMPLETE
+    /// The problem as one that leaves the preview incomplete.
+    #[must_use]
+    pub fn incomplete(self) -> PreviewProblem {
+        PreviewProblem { leaves_preview_incomplete: true, ..self }
     }
 }

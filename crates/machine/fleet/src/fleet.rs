@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use crate::ignition::{StubSource, fetch_config};
 use crate::kubelet::Kubelet;
 use crate::machine::{MachineError, machine_from_config, machine_from_endpoint};
-use crate::{Clock, FleetTimings, Workload, pods, workload};
+use crate::{FleetClock, FleetTimings, Workload, pods, workload};
 
 /// Read-only paths, as on machines that boot from an image.
 const READ_ONLY: [&str; 6] = ["/usr/bin/", "/usr/lib", "/usr/libexec/", "/usr/sbin/", "/usr/share/", "/usr/etc/"];
@@ -31,7 +31,7 @@ const READ_ONLY: [&str; 6] = ["/usr/bin/", "/usr/lib", "/usr/libexec/", "/usr/sb
 pub struct FleetOptions {
     pub timings: FleetTimings,
     pub agent: AgentOptions,
-    pub clock: Clock,
+    pub clock: FleetClock,
     /// Limits the daemons that access their machine at a time; each needs a thread meanwhile.
     pub max_concurrent: u32,
     /// The limit for a new machine to get its configuration, and to write its Node.

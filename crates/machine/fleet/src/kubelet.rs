@@ -9,7 +9,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{MASTER, label};
 use seaworthy_api::vocabulary::seaworthy::label::SIMULATED;
 use serde_json::{Value, json};
 
-use crate::{Clock, timestamp};
+use crate::{FleetClock, timestamp};
 
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The taint that a new Node has until it is ready.
@@ -20,14 +20,14 @@ pub struct Kubelet {
     nodes: Api<Node>,
     name: String,
     role: String,
-    clock: Clock,
+    clock: FleetClock,
     started: String,
     /// The readiness that was reported last, and since when.
     reported: Option<(bool, String)>,
 }
 
 impl Kubelet {
-    pub fn new(nodes: Api<Node>, name: &str, role: &str, clock: Clock) -> Self {
+    pub fn new(nodes: Api<Node>, name: &str, role: &str, clock: FleetClock) -> Self {
         let started = timestamp(&clock);
         Kubelet { nodes, name: name.to_owned(), role: role.to_owned(), clock, started, reported: None }
     }

@@ -36,7 +36,7 @@ use jiff::Timestamp;
 use seaworthy_node::DaemonIntervals;
 
 /// Returns the date; a test has its own.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub type FleetClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Durations in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Default for FleetTimings {
 }
 
 /// The date in the format of the API.
-pub(crate) fn timestamp(clock: &Clock) -> String {
+pub(crate) fn timestamp(clock: &FleetClock) -> String {
     let now = clock();
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::objects::Pod;
-use crate::{Clock, FleetTimings, budgets, timestamp};
+use crate::{FleetClock, FleetTimings, budgets, timestamp};
 
 /// The interval of checks of all pods without a change.
 const RECHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
@@ -34,7 +34,12 @@ enum AffectedBudgets {
 }
 
 /// Follows all pods; those of other nodes only count for budgets.
-pub async fn run(client: Client, timings: FleetTimings, clock: Clock, is_ours: impl Fn(&str) -> bool + Send + Sync) {
+pub async fn run(
+    client: Client,
+    timings: FleetTimings,
+    clock: FleetClock,
+    is_ours: impl Fn(&str) -> bool + Send + Sync,
+) {
     let watch = watcher::Config::default;
     let mut pods = pin!(watcher(Api::<Pod>::all(client.clone()), watch()).default_backoff());
     let mut limits = pin!(watcher(Api::<PodDisruptionBudget>::all(client.clone()), watch()).default_backoff());
@@ -136,7 +141,7 @@ impl<K: Resource> ObjectCache<K> {
 }
 
 /// Makes a new pod run.
-async fn start(client: &Client, pod: &Pod, clock: &Clock) {
+async fn start(client: &Client, pod: &Pod, clock: &FleetClock) {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     if !matches!(phase, None | Some("Pending")) {
         return;

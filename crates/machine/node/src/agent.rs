@@ -10,7 +10,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, State};
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::disruption::Disruption;
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, DaemonClock};
 use crate::decide::disruption::disruption_of;
 use crate::decide::observed::observe;
 use crate::decide::refusal::refuse;
@@ -39,7 +39,7 @@ pub struct AgentOptions {
 /// The daemon's actions on one machine.
 pub struct Agent<H> {
     host: H,
-    clock: Clock,
+    clock: DaemonClock,
     reboot: PendingReboot,
     drain: DrainWait,
     drift: DriftMonitor,
@@ -120,12 +120,12 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    pub fn with_clock(mut self, clock: Clock) -> Self {
+    pub fn with_clock(mut self, clock: DaemonClock) -> Self {
         self.set_clock(clock);
         self
     }
 
-    pub(crate) fn set_clock(&mut self, clock: Clock) {
+    pub(crate) fn set_clock(&mut self, clock: DaemonClock) {
         self.reboot.set_clock(Arc::clone(&clock));
         self.drift.set_clock(Arc::clone(&clock));
         self.clock = clock;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::jiff::Timestamp;
 
 /// Returns the present time.
-pub type Clock = Arc<dyn Fn() -> ClockReading + Send + Sync>;
+pub type DaemonClock = Arc<dyn Fn() -> ClockReading + Send + Sync>;
 
 /// A reading of a monotonic clock, by which durations are measured, and of the date, which is only displayed.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl fmt::Display for ClockReading {
 }
 
 /// The machine's clocks.
-pub fn system() -> Clock {
+pub fn system() -> DaemonClock {
     let start = Instant::now();
     Arc::new(move || ClockReading { elapsed: start.elapsed(), date: Timestamp::now() })
 }

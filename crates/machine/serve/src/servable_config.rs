@@ -9,6 +9,7 @@ use seaworthy_api::meta::Base64;
 use seaworthy_api::vocabulary::machineconfiguration::{State, annotation, node};
 use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Problem, Version, data_url, parse, take_kernel_arguments, translate_down};
+use seaworthy_values::list;
 use serde::Serialize as _;
 use serde_json::json;
 
@@ -91,12 +92,8 @@ pub enum ServeError {
 
 /// The first problem, and how many more there are.
 fn first(problems: &[Problem]) -> String {
-    let Some(first) = problems.first() else { return String::new() };
-    let more = match problems.len() - 1 {
-        0 => String::new(),
-        count => format!(" (and {count} more)"),
-    };
-    format!("{}: {}{more}", first.path, first.message)
+    let shown = |problem: &Problem| format!("{}: {}", problem.path, problem.message);
+    list::clauses(problems.iter().map(shown), 1)
 }
 
 /// A MachineConfig that is ready to be served in any version.

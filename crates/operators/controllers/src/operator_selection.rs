@@ -93,6 +93,16 @@ mod tests {
     #[test]
     fn unknown_name_is_refused_with_the_accepted_ones() {
         let error = parse(&["rollouts"]).unwrap_err();
-        assert!(error.contains("rollouts") && error.contains("machineconfig, base, kubelet"), "{error}");
+        let accepted = accepted(&all(OperatorOptions::default())).join(", ");
+        assert!(error.contains("rollouts") && error.ends_with(&format!("one of {accepted}")), "{error}");
+    }
+
+    #[test]
+    fn names_and_leases_of_operators_are_unique() {
+        let operators = all(OperatorOptions::default());
+        let (names, leases) = (accepted(&operators), operators.iter().map(|operator| operator.lease()));
+        assert!(names.contains(&"machineconfig") && names.contains(&"base"), "{names:?}");
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert_eq!(leases.collect::<BTreeSet<_>>().len(), operators.len());
     }
 }

@@ -153,12 +153,13 @@ pub async fn run(prepared: PreparedProcess, stop: impl Future<Output = ()>) -> R
         build: build().into(),
         namespace: namespace.as_str().into(),
     };
-    let (mut electors, mut contexts) = (Vec::new(), Vec::new());
+    let (mut electors, mut leaderships, mut contexts) = (Vec::new(), Vec::new(), Vec::new());
     for selected in &operators {
         let mut context = context.clone();
         if elects_leader {
             let (lease, timings) = (selected.operator.lease(), LeaseTimings::default());
             let (elector, leadership) = LeaderElector::new(client.clone(), &namespace, &lease, &identity, timings);
+            leaderships.push((lease, leadership.clone()));
             context.leadership = leadership;
             electors.push(elector);
         }
@@ -168,11 +169,6 @@ pub async fn run(prepared: PreparedProcess, stop: impl Future<Output = ()>) -> R
         let (ready, report) = (availability.clone(), availability.clone());
         probes::serve(listener, move || metrics.encode(), move || ready.is_ready(), move || report.report())
     });
-    let leaderships = operators.iter().zip(&contexts).map(|(selected, context)| {
-        let lease = selected.operator.lease();
-        (lease, context.leadership.clone())
-    });
-    let leaderships: Vec<(String, Leadership)> = leaderships.filter(|_| elects_leader).collect();
     let outcome = tokio::select! {
         () = stop => Ok(()),
         () = supervise_all(&operators, &contexts, &client, &availability) => Ok(()),

@@ -1,11 +1,14 @@
 //! Caches: one for each kind, shared by all controllers.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_plan::rendering::choice::ChoiceObjects;
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Cache, CacheSet};
 
@@ -87,6 +90,18 @@ impl Caches {
     /// The MachineConfigs that are not rendered ones.
     pub fn sources(&self) -> Vec<Arc<MachineConfig>> {
         self.machine_configs.filter(|machine_config| !is_rendered(machine_config))
+    }
+
+    /// What the choice about a pool looks at.
+    pub fn choice_objects(&self) -> ChoiceObjects<'_> {
+        ChoiceObjects {
+            pools: Cow::Owned(self.pools.all()),
+            sources: self.sources(),
+            find: Box::new(|name: &str| self.machine_configs.named(name)),
+            controller_config: self.controller_configs.named(CONTROLLER_CONFIG),
+            kubelet_configs: Cow::Owned(self.kubelet_configs.all()),
+            container_runtime_configs: Cow::Owned(self.container_runtime_configs.all()),
+        }
     }
 
     pub fn rendered(&self) -> Vec<Arc<MachineConfig>> {

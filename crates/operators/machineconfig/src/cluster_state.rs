@@ -1,5 +1,6 @@
 //! Cluster state: the objects of a cluster at one moment, for commands to read and for previews to change in memory.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,8 +13,9 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::meta::is_object;
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
-use seaworthy_change::{Decision, ObjectRef, TableConflict, Tables, memory};
+use seaworthy_change::{Decision, ObjectRef, TableConflict, Tables, group_and_kind, memory};
 use seaworthy_ignition::Severity;
+use seaworthy_plan::rendering::choice::ChoiceObjects;
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_preview::{self as preview, Admission, AdmissionIssue, ApplyResult, PreviewPart, PreviewProblem};
 use seaworthy_runtime::cluster::ClusterError;
@@ -175,7 +177,7 @@ impl ClusterState {
             let message = format!(
                 "{resource}: its objects cannot be listed, so this leaves out what their controllers would do: {answer}"
             );
-            Some(PreviewProblem::new(Severity::Warning, "unreadable", message))
+            Some(PreviewProblem::new(Severity::Warning, "kind-not-readable", message).incomplete())
         })
     }
 
@@ -191,6 +193,18 @@ impl ClusterState {
     /// The MachineConfigs that are not rendered.
     pub fn sources(&self) -> Vec<Arc<MachineConfig>> {
         sources(&self.objects)
+    }
+
+    /// What the choice about a pool looks at.
+    pub fn choice_objects(&self) -> ChoiceObjects<'_> {
+        ChoiceObjects {
+            pools: Cow::Borrowed(self.pools()),
+            sources: self.sources(),
+            find: Box::new(|name: &str| self.machine_config(name).cloned()),
+            controller_config: self.controller_config().cloned(),
+            kubelet_configs: Cow::Borrowed(self.kubelet_configs()),
+            container_runtime_configs: Cow::Borrowed(self.container_runtime_configs()),
+        }
     }
 
     pub fn kubelet_configs(&self) -> &[Arc<KubeletConfig>] {
@@ -229,7 +243,7 @@ impl ClusterState {
     /// and returned as a problem.
     #[must_use = "a change that was not performed is a problem to report"]
     pub fn perform<R>(&mut self, decision: &Decision<'_, R>, now: Timestamp) -> Option<PreviewProblem> {
-        let error = memory::perform(decision, &mut self.objects, now).err()?;
+        let error = memory::perform(decision, &mut self.objects, now).result().err()?;
         Some(PreviewProblem::unperformed(&error))
     }
 
@@ -244,11 +258,6 @@ impl ClusterState {
     pub fn machine_config(&self, name: &str) -> Option<&Arc<MachineConfig>> {
         self.objects.named(name)
     }
-}
-
-fn group_and_kind(manifest: &Value) -> (&str, &str) {
-    let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
-    (text("apiVersion").split_once('/').map_or("", |(group, _)| group), text("kind"))
 }
 
 /// Empty tables of the kinds that this operator reads; pods are read on request.
@@ -293,7 +302,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::preview::admission;
+    use crate::protection::rule::tests::admission;
 
     /// A part of another operator.
     struct ClassPart;
@@ -348,7 +357,8 @@ mod tests {
         let mut state = state.unwrap();
         let warnings: Vec<PreviewProblem> = state.unreadable().collect();
         let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
-        assert_eq!((warning.severity, warning.code), (Severity::Warning, "unreadable"));
+        assert_eq!((warning.severity, warning.code), (Severity::Warning, "kind-not-readable"));
+        assert!(warning.leaves_preview_incomplete);
         assert!(warning.message.starts_with("StorageClass: ") && warning.message.ends_with("no (403)"), "{warning:?}");
         assert_eq!(preview::run_to_fixpoint(state.objects_mut(), &parts(), "b", Timestamp::UNIX_EPOCH).len(), 0);
     }

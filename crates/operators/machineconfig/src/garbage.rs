@@ -78,7 +78,7 @@ impl Controller for GarbageController {
         let progress: Vec<&MachineConfigNode> = progress.iter().map(|found| &**found).collect();
         let pools: Vec<PoolView<'_>> = pools.iter().map(|pool| PoolView::of(pool)).collect();
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let inputs = garbage::Inputs {
+        let inputs = garbage::GarbageInputs {
             machine_configs: &machine_configs,
             nodes: &views,
             progress: &progress,

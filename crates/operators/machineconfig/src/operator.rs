@@ -25,7 +25,7 @@ use crate::metrics::PoolMetrics;
 use crate::preview;
 use crate::protection::{ProtectionController, ProtectionRule, policy};
 use crate::render::RenderController;
-use crate::render::snapshots::ClusterSnapshots;
+use crate::render::snapshots::ContentSnapshots;
 use crate::rights;
 use crate::rollout::RolloutController;
 use crate::rollout::active_drains::ActiveDrains;
@@ -160,7 +160,7 @@ async fn controllers(
     enabled: EnabledControllers,
 ) -> ControllersResult {
     let _metrics = ClearMetrics(context.metrics.set());
-    let snapshots = Arc::new(ClusterSnapshots::load(&context.client, &context.namespace).await?);
+    let snapshots = Arc::new(ContentSnapshots::load(&context.client, &context.namespace).await?);
     let mut running = Vec::new();
     let is_enabled = |name: &str| enabled.contains(name);
     if is_enabled(BASE) {
@@ -226,7 +226,7 @@ mod tests {
         let client = Embedded::start().await.client();
         let context = Context::new(client.clone());
         let caches = context.caches.clone();
-        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let snapshots = Arc::new(ContentSnapshots::load(&client, NAMESPACE).await.unwrap());
         let deleted_pools = DeletedPools::load(&client, NAMESPACE).await.unwrap();
         let drains = ActiveDrains::default();
         let rollout = RolloutController::new(&context, drains.clone(), None);

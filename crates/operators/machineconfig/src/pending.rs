@@ -4,7 +4,7 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
 use seaworthy_plan::history::revision::{SourceChange, SourceChangeKind, changes, revisions};
-use seaworthy_plan::rendering::choice::{self, Choice};
+use seaworthy_plan::rendering::choice::{self, Choice, ChoiceInputs};
 use seaworthy_plan::rendering::condition;
 use seaworthy_plan::rendering::targeted;
 use seaworthy_preview::{self as preview, PreviewPart};
@@ -23,15 +23,9 @@ pub fn pending(
     if condition::reason(pool).is_some() {
         return None;
     }
-    let sources = cluster.sources();
-    let choice = choice::choose(&choice::Inputs {
+    let choice = choice::choose(&ChoiceInputs {
         pool,
-        pools: cluster.pools(),
-        sources: &sources,
-        find: &|name| cluster.machine_config(name).cloned(),
-        controller_config: cluster.controller_config().map(|found| &**found),
-        kubelet_configs: cluster.kubelet_configs(),
-        container_runtime_configs: cluster.container_runtime_configs(),
+        objects: &cluster.choice_objects(),
         build,
         is_cluster: true,
         // That the controllers are of another build than this program is not pending.

@@ -14,7 +14,7 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_change::{Change, Purpose, Stage};
 use seaworthy_generate::container_runtime::AdditionalStores;
-use seaworthy_generate::{Decision, Inputs, container_runtime, kubelet};
+use seaworthy_generate::{SettingsDecision, SettingsInputs, container_runtime, kubelet};
 use seaworthy_plan::rendering::built_in::missing_pool;
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Cache, Controller, Key, Queue, Requeue, WriteError};
@@ -40,7 +40,7 @@ pub trait SettingsKind:
 {
     const CONTROLLER: &'static str;
     fn cache(caches: &Caches) -> &Arc<Cache<Self>>;
-    fn desired(inputs: &Inputs<'_, Self>) -> Decision;
+    fn desired(inputs: &SettingsInputs<'_, Self>) -> SettingsDecision;
     /// Deletions of what deleted objects have left behind.
     fn orphans(
         all: &[Arc<Self>],
@@ -57,7 +57,7 @@ impl SettingsKind for KubeletConfig {
         &caches.kubelet_configs
     }
 
-    fn desired(inputs: &Inputs<'_, Self>) -> Decision {
+    fn desired(inputs: &SettingsInputs<'_, Self>) -> SettingsDecision {
         kubelet::desired(inputs, None)
     }
 
@@ -78,7 +78,7 @@ impl SettingsKind for ContainerRuntimeConfig {
         &caches.container_runtime_configs
     }
 
-    fn desired(inputs: &Inputs<'_, Self>) -> Decision {
+    fn desired(inputs: &SettingsInputs<'_, Self>) -> SettingsDecision {
         container_runtime::desired(inputs, AdditionalStores::Allowed)
     }
 
@@ -184,7 +184,7 @@ impl<K: SettingsKind> Controller for SettingsController<K> {
         };
         let Some(object) = cache.named(name) else { return Ok(Requeue::on_change()) };
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
-            K::desired(&Inputs {
+            K::desired(&SettingsInputs {
                 object: &*object,
                 all: &cache.all(),
                 pools: &caches.pools.all(),

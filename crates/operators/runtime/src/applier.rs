@@ -1,4 +1,4 @@
-//! Applier: performs decisions; nothing else writes to the API.
+//! Applier: performs decisions; controllers write to the API through nothing else.
 //!
 //! - [`Applier::perform`] performs the stages of a decision in order. It works on any kind: a change names its object by
 //!   group, version, kind and name.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -24,10 +24,10 @@ use futures::{FutureExt as _, StreamExt as _};
 use kube::api::GetParams;
 use kube::core::{ClusterResourceScope, Request};
 use kube::{Client, Resource};
-use seaworthy_change::{Action, Change, Decision, Deferred, Event, Flow, ObjectRef, Purpose, Stage};
+use seaworthy_change::{Action, Change, Decision, Deferred, Event, Flow, ObjectRef, Purpose, Stage, WrittenObjects};
 use serde::de::DeserializeOwned;
 
-use crate::cache_set::{CacheSet, ObjectVersion};
+use crate::cache_set::CacheSet;
 use crate::events::Events;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, WriteLabels};
@@ -88,48 +88,12 @@ enum ObjectChanges<'a> {
     Deferred(&'a Deferred<'a>),
 }
 
-/// The objects that a decision has written so far: later changes of the same object build on them.
-#[derive(Default)]
-struct WrittenObjects(Mutex<BTreeMap<ObjectRef, ObjectVersion>>);
-
-impl WrittenObjects {
-    /// The object as the decision last wrote it. An order is given at exactly the revision that was reserved, or not at all:
-    /// another process counts it as given by that revision.
-    fn current(&self, object: &ObjectRef, purpose: Purpose) -> ObjectRef {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(found) = known.get(&object.key()) else { return object.clone() };
-        let written = found.resource_version.as_ref().filter(|_| purpose != Purpose::Order);
-        ObjectRef {
-            uid: object.uid.clone().or_else(|| found.uid.clone()),
-            resource_version: written.or(object.resource_version.as_ref()).cloned(),
-            ..object.clone()
-        }
-    }
-
-    /// Records a write. Only the revision of one that would have been refused if the object had changed is one that later
-    /// changes may build on: after an unbound write, a change bound to the state that was decided on must still be refused.
-    fn record(&self, action: &Action, sent: &ObjectRef, version: ObjectVersion) {
-        let is_bound = match action {
-            Action::Create(_) => true,
-            Action::Apply(body) | Action::ApplyStatus(body) => {
-                body.pointer("/metadata/resourceVersion").is_some_and(|revision| !revision.is_null())
-            }
-            _ => sent.resource_version.is_some(),
-        };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.entry(sent.key()).or_default();
-        found.uid = version.uid;
-        if is_bound {
-            found.resource_version = version.resource_version;
-        }
-    }
-}
-
 /// How far a decision has been performed.
 #[derive(Default)]
 struct Performed {
     outcome: DecisionOutcome,
-    written: WrittenObjects,
+    /// Shared by the changes that are made at the same time.
+    written: Mutex<WrittenObjects>,
     /// The events whose turn has come.
     events: Vec<(ObjectRef, Event)>,
 }
@@ -213,7 +177,7 @@ impl Applier {
     fn record(&self, performed: &mut Performed, change: &Change, outcome: Result<(), WriteError>, flow: Flow) -> bool {
         let error = match (outcome, &change.action) {
             (Ok(()), Action::Emit(event)) => {
-                let object = performed.written.current(&change.object, Purpose::Announce);
+                let object = locked(&performed.written).current(&change.object, Purpose::Announce);
                 let uid = object.uid.clone().or_else(|| self.caches.uid(&object));
                 performed.events.push((ObjectRef { uid, ..object }, event.clone()));
                 return false;
@@ -268,7 +232,7 @@ impl Applier {
         &self,
         group: ObjectChanges<'c>,
         purpose: Purpose,
-        written: &WrittenObjects,
+        written: &Mutex<WrittenObjects>,
     ) -> Vec<(Cow<'c, Change>, Result<(), WriteError>)> {
         let changes: Vec<Cow<'c, Change>> = match group {
             ObjectChanges::Listed(changes) => changes.into_iter().map(Cow::Borrowed).collect(),
@@ -287,11 +251,16 @@ impl Applier {
     }
 
     /// Makes one change. Events are recorded and written later.
-    async fn make_change(&self, change: &Change, purpose: Purpose, written: &WrittenObjects) -> Result<(), WriteError> {
+    async fn make_change(
+        &self,
+        change: &Change,
+        purpose: Purpose,
+        written: &Mutex<WrittenObjects>,
+    ) -> Result<(), WriteError> {
         if matches!(change.action, Action::Emit(_)) {
             return Ok(());
         }
-        let object = written.current(&change.object, purpose);
+        let object = locked(written).current(&change.object, purpose);
         let verb = request::verb(&change.action);
         let request = request::build(&object, &change.action, self.manager);
         let result = match (self.leadership.holds(), request) {
@@ -312,7 +281,7 @@ impl Applier {
             Ok(_) if matches!(change.action, Action::Delete | Action::Evict) => Ok(()),
             Ok(response) => {
                 if let Some(version) = self.caches.record_write(&object, &response) {
-                    written.record(&change.action, &object, version);
+                    locked(written).record(&change.action, &object, version);
                 }
                 Ok(())
             }
@@ -361,44 +330,6 @@ impl Applier {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::Node;
-    use serde_json::json;
-
-    use super::*;
-
-    fn node(resource_version: Option<&str>) -> ObjectRef {
-        ObjectRef { resource_version: resource_version.map(str::to_owned), ..ObjectRef::named::<Node>("w1") }
-    }
-
-    /// The revision that a change of the node is bound to, which was decided on at `decided`, after this write left revision 7.
-    fn bound_after(action: Action, sent: Option<&str>, decided: Option<&str>, purpose: Purpose) -> Option<String> {
-        let written = WrittenObjects::default();
-        let version = ObjectVersion { uid: Some("u".to_owned()), resource_version: Some("7".to_owned()) };
-        written.record(&action, &node(sent), version);
-        let current = written.current(&node(decided), purpose);
-        assert_eq!(current.uid.as_deref(), Some("u"));
-        current.resource_version
-    }
-
-    #[test]
-    fn later_change_builds_on_a_write_that_was_bound_to_what_was_decided_on() {
-        let patch = || Action::Patch(json!({}));
-        assert_eq!(bound_after(patch(), Some("5"), Some("5"), Purpose::Status).as_deref(), Some("7"));
-        assert_eq!(bound_after(Action::Create(json!({})), None, None, Purpose::Write).as_deref(), Some("7"));
-    }
-
-    #[test]
-    fn order_is_given_at_the_revision_that_was_reserved_or_not_at_all() {
-        let fence = Action::Patch(json!({}));
-        assert_eq!(bound_after(fence, Some("5"), Some("5"), Purpose::Order).as_deref(), Some("5"));
-    }
-
-    #[test]
-    fn unbound_write_hides_no_change_of_another_writer_from_a_later_bound_one() {
-        let apply = || Action::Apply(json!({"metadata": {"name": "w1"}}));
-        assert_eq!(bound_after(apply(), None, Some("5"), Purpose::Status).as_deref(), Some("5"));
-        assert_eq!(bound_after(apply(), None, None, Purpose::Status), None);
-    }
+fn locked(written: &Mutex<WrittenObjects>) -> MutexGuard<'_, WrittenObjects> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }

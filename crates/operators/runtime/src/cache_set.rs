@@ -9,19 +9,11 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt as _, select_all};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
-use seaworthy_change::{ObjectRef, ResourceType, Scope};
+use seaworthy_change::{ObjectRef, ObjectVersion, ResourceType, Scope};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Key};
-
-/// The identity of an object, and its resource version after a write.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectVersion {
-    pub uid: Option<String>,
-    pub resource_version: Option<String>,
-}
 
 /// The response to a write of a kind that no cache holds.
 #[derive(Deserialize)]

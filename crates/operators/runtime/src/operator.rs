@@ -86,6 +86,8 @@ pub struct OperatorInstance {
     pub controllers: BoxFuture<'static, ControllersResult>,
 }
 
+/// A set of controllers for one family of kinds: what a process needs to run it, an installation to install it, and a preview to
+/// predict it.
 pub trait Operator: Send + Sync {
     /// Its name in `--only`, logs, metrics and probes.
     fn name(&self) -> &'static str;

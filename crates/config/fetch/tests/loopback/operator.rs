@@ -1,4 +1,4 @@
-//! The operator's credentials go where the operator says, whatever a config wants.
+//! The administrator's credentials go where the administrator says, whatever a config wants.
 
 use rstest::rstest;
 use seaworthy_fetch::{FailureKind, Request};

@@ -41,7 +41,7 @@ const FAILED: &str = "failed to syncing ";
 pub const MANAGER: &str = "seaworthy-base";
 
 /// Everything that the decision may look at.
-pub struct Inputs<'a> {
+pub struct BaseInputs<'a> {
     /// The ControllerConfig.
     pub controller_config: &'a ControllerConfig,
     pub templates: &'a Templates,
@@ -61,7 +61,7 @@ pub struct Inputs<'a> {
 
 /// What was found about the base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Report {
+pub struct BaseReport {
     /// What is wrong with the templates or the ControllerConfig; nothing when all is well.
     pub problems: Vec<String>,
     /// The MachineConfigs of others that have a name of the base. While there is one, the base is left as it is.
@@ -72,12 +72,12 @@ pub struct Report {
 }
 
 /// What to write, and what was found.
-pub type Decision = seaworthy_change::Decision<'static, Report>;
+pub type BaseDecision = seaworthy_change::Decision<'static, BaseReport>;
 
 /// Decides about the base.
-pub fn desired(inputs: &Inputs<'_>) -> Decision {
+pub fn desired(inputs: &BaseInputs<'_>) -> BaseDecision {
     if inputs.controller_config.metadata.deletion_timestamp.is_some() {
-        return Decision::nothing(Report::default());
+        return BaseDecision::nothing(BaseReport::default());
     }
     let mut changes = pools::changes(inputs.pools, inputs.deleted_pools);
     let (mut problems, mut taken, mut unattributed) = (Vec::new(), Vec::new(), Vec::new());
@@ -130,7 +130,7 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
     }
     // Each event follows its write: what is written is not written again, so an event that waited for later writes could be lost.
     let stages = [Stage::sequence(Purpose::Write, changes)].into_iter().filter(|stage| !stage.is_empty()).collect();
-    Decision { stages, report: Report { problems, taken, unattributed }, recheck: None }
+    BaseDecision { stages, report: BaseReport { problems, taken, unattributed }, recheck: None }
 }
 
 /// Whether a MachineConfig with a name of the base was made by a controller, of this program or of the upstream.
@@ -228,7 +228,7 @@ pub fn is_complete(controller_config: &ControllerConfig) -> bool {
 }
 
 /// The status after the decision; `None` if it says the same already.
-fn status(inputs: &Inputs<'_>, reason: TemplateReason, problems: &[String]) -> Option<ControllerConfigStatus> {
+fn status(inputs: &BaseInputs<'_>, reason: TemplateReason, problems: &[String]) -> Option<ControllerConfigStatus> {
     let generation = inputs.controller_config.metadata.generation;
     let towards = format!("towards ({}) generation using controller version {}", generation.unwrap_or(0), inputs.build);
     let done = format!("sync completed {towards}");

@@ -16,7 +16,9 @@ use seaworthy_change::Change;
 
 use crate::generated::GeneratedFile;
 use crate::name::NameScheme;
-use crate::pool_settings::{self, Decision, Inputs, PoolSettings, Refusal, SettingsContent, SettingsKind};
+use crate::pool_settings::{
+    self, PoolSettings, Refusal, SettingsContent, SettingsDecision, SettingsInputs, SettingsKind,
+};
 use crate::source;
 
 pub use crio::DROP_INS;
@@ -52,7 +54,7 @@ impl PoolSettings for ContainerRuntimeConfig {
 }
 
 /// Decides about one ContainerRuntimeConfig.
-pub fn desired(inputs: &Inputs<'_, ContainerRuntimeConfig>, stores: AdditionalStores) -> Decision {
+pub fn desired(inputs: &SettingsInputs<'_, ContainerRuntimeConfig>, stores: AdditionalStores) -> SettingsDecision {
     pool_settings::decide(&SETTINGS_KIND, inputs, content(inputs.object, inputs.pools, inputs.machine_configs, stores))
 }
 

@@ -33,7 +33,9 @@ pub(super) fn refused(document: &Map<String, Value>, overlay: &Map<String, Value
     conflicts
         .filter_map(|SettingsConflict { settings, why }| {
             let users = settings.iter().find(|setting| overlay.contains_key(**setting))?;
-            Some(format!("{users}: {why}"))
+            // Most name it first.
+            let is_named = why.strip_prefix(users).is_some_and(|rest| rest.starts_with(' '));
+            Some(if is_named { why } else { format!("{users}: {why}") })
         })
         .collect()
 }
@@ -58,10 +60,11 @@ fn thresholds(document: &Map<String, Value>) -> Option<SettingsConflict> {
 fn ages(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let maximum = text(document, "imageMaximumGCAge");
     // 0 is no limit for the one, and the default for the other.
-    let minimum = Some(text(document, "imageMinimumGCAge")).filter(|minimum| time(minimum) != 0).unwrap_or(MINIMUM_AGE);
-    (time(maximum) > 0 && time(maximum) <= time(minimum)).then(|| SettingsConflict {
+    let minimum = Some(text(document, "imageMinimumGCAge")).filter(|minimum| time(minimum) != 0);
+    let shown = minimum.map_or_else(|| format!("{MINIMUM_AGE}, the default"), str::to_owned);
+    (time(maximum) > 0 && time(maximum) <= time(minimum.unwrap_or(MINIMUM_AGE))).then(|| SettingsConflict {
         settings: &["imageMaximumGCAge", "imageMinimumGCAge"],
-        why: format!("imageMaximumGCAge ({maximum}) must be greater than imageMinimumGCAge ({minimum}), or 0s"),
+        why: format!("imageMaximumGCAge ({maximum}) must be greater than imageMinimumGCAge ({shown}), or 0s"),
     })
 }
 
@@ -95,7 +98,7 @@ fn pulls(document: &Map<String, Value>) -> Option<SettingsConflict> {
     let most = document.get("maxParallelImagePulls").and_then(Value::as_i64).filter(|most| *most > 1)?;
     is(document, "serializeImagePulls", true).then(|| SettingsConflict {
         settings: &["maxParallelImagePulls", "serializeImagePulls"],
-        why: format!("maxParallelImagePulls ({most}) requires serializeImagePulls: false"),
+        why: format!("maxParallelImagePulls ({most}) requires serializeImagePulls: false, found true"),
     })
 }
 
@@ -103,7 +106,7 @@ fn logs(document: &Map<String, Value>) -> Option<SettingsConflict> {
     (is(document, "enableSystemLogQuery", true) && is(document, "enableSystemLogHandler", false)).then(|| {
         SettingsConflict {
             settings: &["enableSystemLogHandler", "enableSystemLogQuery"],
-            why: "enableSystemLogQuery requires enableSystemLogHandler".to_owned(),
+            why: "enableSystemLogQuery (true) requires enableSystemLogHandler: true, found false".to_owned(),
         }
     })
 }
@@ -154,7 +157,7 @@ fn enforcements(document: &Map<String, Value>) -> Vec<SettingsConflict> {
     }
     if is(document, "cgroupsPerQOS", false) && !list.is_empty() {
         let found = list.join(", ");
-        let why = format!("cgroupsPerQOS: false requires an empty enforceNodeAllocatable, found {found}");
+        let why = format!("cgroupsPerQOS (false) requires an empty enforceNodeAllocatable, found {found}");
         conflicts.push(SettingsConflict { settings: &["cgroupsPerQOS", "enforceNodeAllocatable"], why });
     }
     conflicts
@@ -186,25 +189,26 @@ mod tests {
 
     #[rstest]
     #[case::high_below_the_default(json!({"imageGCHighThresholdPercent": 80}), "imageGCHighThresholdPercent: imageGCLowThresholdPercent (80, the default) must be less than imageGCHighThresholdPercent (80)")]
-    #[case::low_above_the_default(json!({"imageGCLowThresholdPercent": 85}), "imageGCLowThresholdPercent: imageGCLowThresholdPercent (85) must be less than imageGCHighThresholdPercent (85, the default)")]
+    #[case::low_above_the_default(json!({"imageGCLowThresholdPercent": 85}), "imageGCLowThresholdPercent (85) must be less than imageGCHighThresholdPercent (85, the default)")]
     #[case::high_of_nothing(json!({"imageGCHighThresholdPercent": 0, "imageGCLowThresholdPercent": 0}), "imageGCLowThresholdPercent (0) must be less than imageGCHighThresholdPercent (0)")]
-    #[case::age(json!({"imageMaximumGCAge": "90s"}), "imageMaximumGCAge: imageMaximumGCAge (90s) must be greater than imageMinimumGCAge (2m), or 0s")]
-    #[case::critical_alone(json!({"shutdownGracePeriodCriticalPods": "10s"}), "shutdownGracePeriodCriticalPods: shutdownGracePeriodCriticalPods (10s) must not exceed shutdownGracePeriod (not set)")]
-    #[case::critical(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodCriticalPods": "61s"}), "must not exceed shutdownGracePeriod (1m)")]
+    #[case::age(json!({"imageMaximumGCAge": "90s"}), "imageMaximumGCAge (90s) must be greater than imageMinimumGCAge (2m, the default), or 0s")]
+    #[case::age_of_both(json!({"imageMaximumGCAge": "90s", "imageMinimumGCAge": "2m"}), "imageMaximumGCAge (90s) must be greater than imageMinimumGCAge (2m), or 0s")]
+    #[case::critical_alone(json!({"shutdownGracePeriodCriticalPods": "10s"}), "shutdownGracePeriodCriticalPods (10s) must not exceed shutdownGracePeriod (not set)")]
+    #[case::critical(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodCriticalPods": "61s"}), "shutdownGracePeriodCriticalPods (61s) must not exceed shutdownGracePeriod (1m)")]
     #[case::priorities(json!({"shutdownGracePeriod": "1m", "shutdownGracePeriodByPodPriority": [{"priority": 1}]}), "shutdownGracePeriodByPodPriority cannot be combined with ")]
-    #[case::pulls(json!({"serializeImagePulls": true, "maxParallelImagePulls": 2}), "maxParallelImagePulls: maxParallelImagePulls (2) requires serializeImagePulls: false")]
-    #[case::logs(json!({"enableSystemLogQuery": true, "enableSystemLogHandler": false}), "enableSystemLogHandler: enableSystemLogQuery requires ")]
-    #[case::cpus(json!({"reservedSystemCPUs": "0-1", "kubeReservedCgroup": "/k"}), "reservedSystemCPUs: reservedSystemCPUs (0-1) cannot be combined with kubeReservedCgroup (/k)")]
+    #[case::pulls(json!({"serializeImagePulls": true, "maxParallelImagePulls": 2}), "maxParallelImagePulls (2) requires serializeImagePulls: false, found true")]
+    #[case::logs(json!({"enableSystemLogQuery": true, "enableSystemLogHandler": false}), "enableSystemLogHandler: enableSystemLogQuery (true) requires enableSystemLogHandler: true, found false")]
+    #[case::cpus(json!({"reservedSystemCPUs": "0-1", "kubeReservedCgroup": "/k"}), "reservedSystemCPUs (0-1) cannot be combined with kubeReservedCgroup (/k)")]
     #[case::soft(json!({"evictionSoft": {"memory.available": "1Gi", "nodefs.available": "5%"}, "evictionSoftGracePeriod": {"nodefs.available": "1m"}}), "evictionSoft: memory.available in evictionSoft without a period in evictionSoftGracePeriod")]
     #[case::none(json!({"enforceNodeAllocatable": ["none", "pods"]}), "enforceNodeAllocatable: none cannot be combined with other values: none, pods")]
-    #[case::twice(json!({"enforceNodeAllocatable": ["system-reserved", "system-reserved-compressible"], "systemReservedCgroup": "/s"}), "system-reserved and system-reserved-compressible cannot be combined")]
-    #[case::system(json!({"enforceNodeAllocatable": ["system-reserved-compressible"]}), "system-reserved-compressible in enforceNodeAllocatable requires systemReservedCgroup")]
-    #[case::kube(json!({"enforceNodeAllocatable": ["pods", "kube-reserved"], "kubeReservedCgroup": ""}), "kube-reserved in enforceNodeAllocatable requires kubeReservedCgroup")]
-    #[case::qos(json!({"cgroupsPerQOS": false}), "cgroupsPerQOS: cgroupsPerQOS: false requires an empty enforceNodeAllocatable, found pods")]
+    #[case::twice(json!({"enforceNodeAllocatable": ["system-reserved", "system-reserved-compressible"], "systemReservedCgroup": "/s"}), "enforceNodeAllocatable: system-reserved and system-reserved-compressible cannot be combined")]
+    #[case::system(json!({"enforceNodeAllocatable": ["system-reserved-compressible"]}), "enforceNodeAllocatable: system-reserved-compressible in enforceNodeAllocatable requires systemReservedCgroup")]
+    #[case::kube(json!({"enforceNodeAllocatable": ["pods", "kube-reserved"], "kubeReservedCgroup": ""}), "enforceNodeAllocatable: kube-reserved in enforceNodeAllocatable requires kubeReservedCgroup")]
+    #[case::qos(json!({"cgroupsPerQOS": false}), "cgroupsPerQOS (false) requires an empty enforceNodeAllocatable, found pods")]
     fn settings_that_no_kubelet_starts_with_are_reported_once(#[case] document: Value, #[case] reported: &str) {
         let wrong = of(document.clone(), document);
         assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert!(wrong[0].contains(reported), "{wrong:?}");
+        assert!(wrong[0].starts_with(reported), "{wrong:?}");
     }
 
     #[rstest]
@@ -238,7 +242,8 @@ mod tests {
         let document = json!({"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60, "maxPods": 5});
         assert_eq!(of(document.clone(), json!({"maxPods": 5})), Vec::<String>::new());
         let wrong = of(document, json!({"imageGCHighThresholdPercent": 50}));
-        assert!(wrong[0].contains("imageGCLowThresholdPercent (60) must be less than "), "{wrong:?}");
+        let start = "imageGCHighThresholdPercent: imageGCLowThresholdPercent (60) must be less than ";
+        assert!(wrong[0].starts_with(start), "{wrong:?}");
         // To take away is to have a part too.
         let wrong = of(json!({"evictionSoft": {"pid.available": "5"}}), json!({"evictionSoftGracePeriod": null}));
         assert!(wrong[0].starts_with("evictionSoftGracePeriod: pid.available in evictionSoft without "), "{wrong:?}");

@@ -24,7 +24,9 @@ use seaworthy_change::Change;
 use crate::conditions::Notice;
 use crate::generated::{GeneratedFile, name_of};
 use crate::name::NameScheme;
-use crate::pool_settings::{self, Decision, Inputs, PoolSettings, Refusal, SettingsContent, SettingsKind};
+use crate::pool_settings::{
+    self, PoolSettings, Refusal, SettingsContent, SettingsDecision, SettingsInputs, SettingsKind,
+};
 use crate::{source, tls};
 
 pub use sizing::{LOGGING, SIZING};
@@ -59,7 +61,10 @@ impl PoolSettings for KubeletConfig {
 }
 
 /// Decides about one KubeletConfig. `cluster_tls` is the TLS profile of the cluster, for those that name none.
-pub fn desired(inputs: &Inputs<'_, KubeletConfig>, cluster_tls: Option<&TlsSecurityProfile>) -> Decision {
+pub fn desired(
+    inputs: &SettingsInputs<'_, KubeletConfig>,
+    cluster_tls: Option<&TlsSecurityProfile>,
+) -> SettingsDecision {
     let content = content(inputs.object, inputs.pools, inputs.machine_configs, cluster_tls);
     pool_settings::decide(&SETTINGS_KIND, inputs, content)
 }

@@ -11,8 +11,8 @@ use seaworthy_change::{Change, ObjectRef};
 use serde_json::{Map, json};
 
 use super::{
-    Decision, Inputs, PoolOutcome, PoolReport, PoolSettings, Refusal, Report, SettingsContent, SettingsKind, deletion,
-    is_generated, orphans, selected,
+    PoolOutcome, PoolReport, PoolSettings, Refusal, SettingsContent, SettingsDecision, SettingsInputs, SettingsKind,
+    SettingsReport, deletion, is_generated, orphans, selected,
 };
 use crate::conditions::{Notice, SettingsOutcome, status};
 use crate::edit;
@@ -22,20 +22,20 @@ use crate::name::{Claimant, Existing, NameAssignment, NameError};
 /// One object and its surroundings.
 pub(super) struct SettingsView<'v, 'a, K> {
     family: &'v SettingsKind,
-    inputs: &'v Inputs<'a, K>,
+    inputs: &'v SettingsInputs<'a, K>,
     pub(super) object: &'v ObjectMeta,
 }
 
 impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
-    pub(super) fn new(family: &'v SettingsKind, inputs: &'v Inputs<'a, K>) -> Self {
+    pub(super) fn new(family: &'v SettingsKind, inputs: &'v SettingsInputs<'a, K>) -> Self {
         SettingsView { family, inputs, object: inputs.object.meta() }
     }
 
     /// The decision about an object that cannot be served at all.
-    pub(super) fn refused(&self, mut changes: Vec<Change>, refusal: Refusal) -> Decision {
+    pub(super) fn refused(&self, mut changes: Vec<Change>, refusal: Refusal) -> SettingsDecision {
         let outcome = SettingsOutcome::failure(refusal.reason, &refusal.message);
         changes.extend(self.status(&outcome, &[]));
-        self.decided(changes, Report { refused: Some(refusal), ..Report::default() })
+        self.decided(changes, SettingsReport { refused: Some(refusal), ..SettingsReport::default() })
     }
 
     /// The decision about an object that has pools and names.
@@ -44,8 +44,8 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         pools: &[&MachineConfigPool],
         assignment: &NameAssignment,
         content: &SettingsContent<'_>,
-    ) -> Decision {
-        let mut report = Report::default();
+    ) -> SettingsDecision {
+        let mut report = SettingsReport::default();
         let mut machine_configs = Vec::new();
         let mut kept = BTreeSet::new();
         let mut failed = BTreeSet::new();
@@ -163,7 +163,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
     }
 
     /// The decision about an object that is being deleted.
-    pub(super) fn deleted(&self) -> Decision {
+    pub(super) fn deleted(&self) -> SettingsDecision {
         let is_doomed = |metadata: &ObjectMeta| {
             let is_named = |finalizer: &String| {
                 Some(finalizer) == metadata.name.as_ref() || Some(finalizer) == metadata.uid.as_ref()
@@ -180,7 +180,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
             writes.clear();
         }
         writes.extend(patch.change(self.inputs.object));
-        self.decided(writes, Report::default())
+        self.decided(writes, SettingsReport::default())
     }
 
     /// What there is to do when pools are left.
@@ -191,7 +191,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         writes
     }
 
-    fn decided(&self, changes: Vec<Change>, report: Report) -> Decision {
+    fn decided(&self, changes: Vec<Change>, report: SettingsReport) -> SettingsDecision {
         super::decided(&ObjectRef::of(self.inputs.object), changes, report)
     }
 
@@ -214,7 +214,7 @@ impl<'v, 'a, K: PoolSettings> SettingsView<'v, 'a, K> {
         };
         let ours = self.inputs.machine_configs.iter().filter(|machine_config| is_departing(&machine_config.metadata));
         let mut departing: Vec<Change> = ours.map(|machine_config| deletion(machine_config)).collect();
-        let Inputs { all, pools, machine_configs, build, .. } = self.inputs;
+        let SettingsInputs { all, pools, machine_configs, build, .. } = self.inputs;
         for orphan in orphans(self.family, all, pools, machine_configs, build) {
             if !kept.contains(&orphan.object.name) && !departing.contains(&orphan) {
                 departing.push(orphan);

@@ -1,10 +1,11 @@
 //! Remote content without I/O: finds what a MachineConfig refers to, and embeds what was fetched.
 //!
-//! Nothing is fetched here. A [`Resolver`] returns the [`ContentRequest`]s of an input, the caller obtains the content
-//! (from a snapshot or from the network), answers, and calls again until there are no more requests. The same answers
-//! give the same result, so a snapshot always gives the same rendered name.
+//! Nothing is fetched here. A [`Resolution`] returns the [`ContentRequest`]s of some inputs, the caller obtains the content
+//! (from a snapshot or from the network), answers, and asks again until nothing more is needed. The same answers give the
+//! same result, so a snapshot always gives the same rendered name.
 
 mod embedded;
+mod resolution;
 mod resolve;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use seaworthy_ignition::node::{Node, quote};
 use crate::prepare::Prepared;
 
 pub use embedded::Embedded;
+pub use resolution::{References, Resolution};
 
 /// Makes remote content part of the inputs that refer to it.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ proptest! {
         ],
     ) {
         let mut more = manifests.clone();
-        // The last one: what an input without a config does in front of the others is row 75.
+        // The last one: `row_75` shows what an input without a config does in front of the others.
         more.push(mc_of("infra", "zzz-nothing", nothing));
         match (outcome(&infra(), &manifests), outcome(&infra(), &more)) {
             (Ok(before), Ok(mut after)) => {

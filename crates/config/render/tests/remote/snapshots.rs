@@ -1,11 +1,11 @@
 //! The key under which content is kept: the same inputs always give the same result.
 
-use seaworthy_fetch::{Snapshot, SnapshotKey};
-use seaworthy_render::remote::Resolver;
+use seaworthy_fetch::{FailureKind, Snapshot, SnapshotKey};
+use seaworthy_render::remote::{Resolution, Resolver};
 use seaworthy_render::{keys, prepare, render};
 use serde_json::{Value, json};
 
-use crate::remote::Web;
+use crate::remote::{Web, failure};
 use crate::support::*;
 
 /// The key of the only thing that an input refers to.
@@ -88,6 +88,32 @@ fn the_content_kept_decides_and_not_what_the_server_has_now() {
     };
     assert_eq!(kept("old", 0), kept("old", 86_400));
     assert_ne!(kept("old", 0), kept("new", 0));
+}
+
+#[test]
+fn a_round_has_the_requests_of_all_inputs_and_a_failure_is_its_input_s() {
+    let named = |name: &str, url: &str| ign(name, files(json!([file("/a", url)])));
+    let manifests = [named("02", "https://h/b"), named("01", "https://h/a"), ign("00", json!({}))];
+    let sources = read(&manifests);
+    let mut prepared: Vec<_> = sources.iter().map(prepare).collect();
+    let mut resolution = Resolution::new(&mut prepared, 3);
+    let needed = resolution.needed();
+    let urls: Vec<&str> = needed.iter().map(|needed| needed.request.url.as_str()).collect();
+    assert_eq!(urls, ["https://h/a", "https://h/b"], "by name of the MachineConfig");
+    let content = Snapshot::new("a".as_bytes(), "https://h/a", fetch_time());
+    resolution.answer(needed[0].key, Ok(content), |_| panic!("nothing has failed"));
+    let lost = failure("https://h/b", FailureKind::NotFound);
+    resolution.answer(needed[1].key, Err(lost), |_| Some("; look for it".to_owned()));
+    assert!(resolution.needed().is_empty());
+    let failed: Vec<(&str, usize, bool)> = resolution
+        .references()
+        .iter()
+        .map(|(name, references)| (name.as_str(), references.keys.len(), references.has_failed))
+        .collect();
+    assert_eq!(failed, [("00", 0, false), ("01", 1, false), ("02", 1, true)]);
+    let findings: Vec<_> =
+        prepared.iter().flat_map(|input| &input.findings).filter(|finding| finding.is_error()).collect();
+    assert!(findings.len() == 1 && findings[0].message.ends_with("; look for it"), "{findings:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use seaworthy_render::{
 };
 use serde_json::{Value, json};
 
-/// The OS image of the rows of the table.
+/// The OS image of the cluster.
 pub const BASE: &str = "base@sha256:aa";
 
 // === Manifests ===

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use seaworthy_cel::{
-    Authorizer, Bindings, Decision, Decl, DeclKind, Env, ListType, Map, ObjectDecl, Question, Type, Val,
+    AuthorizationDecision, Authorizer, Bindings, Decl, DeclKind, Env, ListType, Map, ObjectDecl, Question, Type, Val,
 };
 use serde_json::Value;
 
@@ -143,7 +143,7 @@ pub struct RbacAuthorizer<'a> {
 }
 
 impl Authorizer for RbacAuthorizer<'_> {
-    fn check(&self, question: &Question) -> Decision {
+    fn check(&self, question: &Question) -> AuthorizationDecision {
         let account = question.service_account.as_ref();
         let account = account.map(|(namespace, name)| Identity::service_account(namespace, name, ""));
         let request = match question.path.as_deref() {
@@ -159,7 +159,7 @@ impl Authorizer for RbacAuthorizer<'_> {
             },
         };
         let allowed = self.access.allows(account.as_ref().unwrap_or(self.identity), &request);
-        Decision { allowed, ..Decision::default() }
+        AuthorizationDecision { allowed, ..AuthorizationDecision::default() }
     }
 }
 

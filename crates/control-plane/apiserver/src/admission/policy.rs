@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicy, compiled, and its violations for one write.
 
-use seaworthy_cel::{Budget, MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST, Type, Val};
+use seaworthy_cel::{CostBudget, MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST, Type, Val};
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
@@ -122,7 +122,7 @@ impl AdmissionPolicy {
             Ok(false) => return Vec::new(),
             Err(message) => return self.failed(message),
         }
-        let mut run = Evaluation::new(scene.bindings(), &self.variables, Budget::for_object());
+        let mut run = Evaluation::new(scene.bindings(), &self.variables, CostBudget::for_object());
         let mut violations = Vec::new();
         for validation in &self.validations {
             match run.value(&validation.expression) {
@@ -152,7 +152,7 @@ impl AdmissionPolicy {
 
     /// Whether all match conditions hold. One that is false decides, even if others fail.
     fn is_concerned(&self, scene: &EvaluationInput<'_>) -> Result<bool, String> {
-        let budget = Budget::new(MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST);
+        let budget = CostBudget::new(MAX_COST_PER_CALL, MAX_MATCH_CONDITIONS_COST);
         let mut run = Evaluation::new(scene.bindings(), &[], budget);
         let mut failures = Vec::new();
         for condition in &self.conditions {

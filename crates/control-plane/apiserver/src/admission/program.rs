@@ -1,6 +1,6 @@
 //! Compiled CEL expressions of a policy, and their evaluation.
 
-use seaworthy_cel::{Bindings, Budget, Env, EvalError, Program, Type, Val};
+use seaworthy_cel::{Bindings, CostBudget, Env, EvalError, Program, Type, Val};
 
 /// The most variables that a policy may have.
 ///
@@ -80,7 +80,7 @@ pub struct Evaluation<'a> {
     given: Bindings<'a>,
     variables: &'a [Variable],
     values: Vec<Option<Result<Val<'a>, EvalError>>>,
-    budget: Budget,
+    budget: CostBudget,
 }
 
 /// Why an evaluation has no result.
@@ -92,7 +92,7 @@ pub enum EvaluationError {
 }
 
 impl<'a> Evaluation<'a> {
-    pub fn new(given: Bindings<'a>, variables: &'a [Variable], budget: Budget) -> Evaluation<'a> {
+    pub fn new(given: Bindings<'a>, variables: &'a [Variable], budget: CostBudget) -> Evaluation<'a> {
         Evaluation { given, variables, values: vec![None; variables.len()], budget }
     }
 

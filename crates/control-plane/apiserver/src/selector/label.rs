@@ -1,6 +1,6 @@
 //! Label selectors: `env=prod,tier in (front, back),!canary`.
 
-use seaworthy_values::label_selector::{Operator, Requirement};
+use seaworthy_values::label_selector::{MatchOperator, Requirement};
 use seaworthy_values::names;
 
 use super::SelectorError;
@@ -41,7 +41,7 @@ impl LabelSelector {
         let mut requirements = Vec::new();
         if let Some(labels) = selector.get("matchLabels").and_then(serde_json::Value::as_object) {
             for (key, value) in labels {
-                let operator = Operator::In(vec![value.as_str()?.to_owned()]);
+                let operator = MatchOperator::In(vec![value.as_str()?.to_owned()]);
                 requirements.push(Requirement { key: key.clone(), operator });
             }
         }
@@ -50,7 +50,7 @@ impl LabelSelector {
                 let values = expression.get("values").and_then(serde_json::Value::as_array);
                 let values = values.map(Vec::as_slice).unwrap_or_default().iter();
                 let values: Vec<String> = values.filter_map(|value| value.as_str().map(str::to_owned)).collect();
-                let operator = Operator::named(expression.get("operator")?.as_str()?, values)?;
+                let operator = MatchOperator::named(expression.get("operator")?.as_str()?, values)?;
                 requirements.push(Requirement { key: expression.get("key")?.as_str()?.to_owned(), operator });
             }
         }
@@ -158,16 +158,16 @@ impl Parser {
         };
         checked(names::qualified_name(&key), "<nil>", &key)?;
         if is_missing || matches!(self.peek(), Token::End | Token::Comma) {
-            let operator = if is_missing { Operator::DoesNotExist } else { Operator::Exists };
+            let operator = if is_missing { MatchOperator::DoesNotExist } else { MatchOperator::Exists };
             return Ok(Requirement { key, operator });
         }
         let operator = match self.next() {
-            Token::Equals => Operator::In(vec![self.value()?]),
-            Token::NotEquals => Operator::NotIn(vec![self.value()?]),
-            Token::Greater => Operator::GreaterThan(self.number()?),
-            Token::Less => Operator::LessThan(self.number()?),
-            Token::Word(word) if word == "in" => Operator::In(self.values()?),
-            Token::Word(word) if word == "notin" => Operator::NotIn(self.values()?),
+            Token::Equals => MatchOperator::In(vec![self.value()?]),
+            Token::NotEquals => MatchOperator::NotIn(vec![self.value()?]),
+            Token::Greater => MatchOperator::GreaterThan(self.number()?),
+            Token::Less => MatchOperator::LessThan(self.number()?),
+            Token::Word(word) if word == "in" => MatchOperator::In(self.values()?),
+            Token::Word(word) if word == "notin" => MatchOperator::NotIn(self.values()?),
             other => return Err(found_comma(&other, "in, notin, =, ==, !=, gt, lt")),
         };
         Ok(Requirement { key, operator })

@@ -9,7 +9,7 @@ use crate::value::{Opaque, Outcome, Val};
 /// Answers whether the user of a request, or a service account, may do something.
 pub trait Authorizer: Send + Sync {
     /// The answer to one question.
-    fn check(&self, question: &Question) -> Decision;
+    fn check(&self, question: &Question) -> AuthorizationDecision;
 }
 
 /// What is asked.
@@ -38,7 +38,7 @@ pub struct Question {
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct AuthorizationDecision {
     /// Whether it is allowed.
     pub allowed: bool,
     /// Why.
@@ -53,7 +53,7 @@ pub struct AuthorizationCheck<'a> {
     authorizer: &'a dyn Authorizer,
     stage: Stage,
     question: Question,
-    decision: Decision,
+    decision: AuthorizationDecision,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,13 +93,18 @@ impl<'a> Val<'a> {
             authorizer,
             stage: Stage::Authorizer,
             question: Question::default(),
-            decision: Decision::default(),
+            decision: AuthorizationDecision::default(),
         })
     }
 
     /// The variable `authorizer.requestResource`: the resource of the request.
     pub fn request_resource(authorizer: &'a dyn Authorizer, question: Question) -> Val<'a> {
-        wrap(AuthorizationCheck { authorizer, stage: Stage::Resource, question, decision: Decision::default() })
+        wrap(AuthorizationCheck {
+            authorizer,
+            stage: Stage::Resource,
+            question,
+            decision: AuthorizationDecision::default(),
+        })
     }
 }
 
@@ -168,7 +173,7 @@ fn check<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     }
 }
 
-fn answer<'a>(args: &[Val<'a>], apply: fn(&Decision) -> Val<'a>) -> Outcome<'a> {
+fn answer<'a>(args: &[Val<'a>], apply: fn(&AuthorizationDecision) -> Val<'a>) -> Outcome<'a> {
     match args {
         [Val::Opaque(Opaque::Authz(check))] if check.stage == Stage::Decision => Ok(apply(&check.decision)),
         _ => overload_mismatch(),

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use seaworthy_values::names;
 
 use super::{Native, overload_mismatch, url};
 use crate::time::Timestamp;
@@ -20,57 +21,46 @@ pub struct NamedFormat {
     validate: fn(&str) -> Vec<String>,
 }
 
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
-const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
-
 fn anchored(pattern: &str) -> Regex {
     // The patterns are constants of this file, and every one is used in tests.
     #[allow(clippy::expect_used)]
     Regex::new(&format!("^(?:{pattern})$")).expect("a constant pattern")
 }
 
-static LABEL_RE: LazyLock<Regex> = LazyLock::new(|| anchored(LABEL));
-static SUBDOMAIN_RE: LazyLock<Regex> = LazyLock::new(|| anchored(SUBDOMAIN));
-static LABEL_1035_RE: LazyLock<Regex> = LazyLock::new(|| anchored(LABEL_1035));
-static NAME_RE: LazyLock<Regex> = LazyLock::new(|| anchored(NAME));
-static VALUE_RE: LazyLock<Regex> = LazyLock::new(|| anchored(VALUE));
 static UUID_RE: LazyLock<Regex> =
     LazyLock::new(|| anchored("(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"));
 static BASE64_RE: LazyLock<Regex> =
     LazyLock::new(|| anchored("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"));
 
 static FORMATS: [NamedFormat; 13] = [
-    NamedFormat { name: "DNS1123Label", ident: "dns1123Label", pattern_size: 30, validate: |text| label(text) },
+    NamedFormat { name: "DNS1123Label", ident: "dns1123Label", pattern_size: 30, validate: names::dns_label },
     NamedFormat {
         name: "DNS1123Subdomain",
         ident: "dns1123Subdomain",
         pattern_size: 60,
-        validate: |text| subdomain(text),
+        validate: names::dns_subdomain,
     },
-    NamedFormat { name: "DNS1035Label", ident: "dns1035Label", pattern_size: 30, validate: |text| label_1035(text) },
-    NamedFormat { name: "QualifiedName", ident: "qualifiedName", pattern_size: 60, validate: qualified_name },
+    NamedFormat { name: "DNS1035Label", ident: "dns1035Label", pattern_size: 30, validate: names::dns_1035_label },
+    NamedFormat { name: "QualifiedName", ident: "qualifiedName", pattern_size: 60, validate: names::qualified_name },
     NamedFormat {
         name: "DNS1123LabelPrefix",
         ident: "dns1123LabelPrefix",
         pattern_size: 30,
-        validate: |text| label(&without_dash(text)),
+        validate: |text| names::dns_label(&without_dash(text)),
     },
     NamedFormat {
         name: "DNS1123SubdomainPrefix",
         ident: "dns1123SubdomainPrefix",
         pattern_size: 60,
-        validate: |text| subdomain(&without_dash(text)),
+        validate: |text| names::dns_subdomain(&without_dash(text)),
     },
     NamedFormat {
         name: "DNS1035LabelPrefix",
         ident: "dns1035LabelPrefix",
         pattern_size: 30,
-        validate: |text| label_1035(&without_dash(text)),
+        validate: |text| names::dns_1035_label(&without_dash(text)),
     },
-    NamedFormat { name: "LabelValue", ident: "labelValue", pattern_size: 40, validate: label_value },
+    NamedFormat { name: "LabelValue", ident: "labelValue", pattern_size: 40, validate: names::label_value },
     NamedFormat {
         name: "URI",
         ident: "uri",
@@ -113,85 +103,6 @@ fn without_dash(text: &str) -> String {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
         _ => text.to_owned(),
     }
-}
-
-fn checked(text: &str, most: usize, unit: &str, regex: &Regex, problem: String) -> Vec<String> {
-    let mut problems = Vec::new();
-    if text.len() > most {
-        problems.push(format!("must be no more than {most} {unit}"));
-    }
-    if !regex.is_match(text) {
-        problems.push(problem);
-    }
-    problems
-}
-
-fn label(text: &str) -> Vec<String> {
-    let problem = format!(
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
-         with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
-    );
-    checked(text, 63, "characters", &LABEL_RE, problem)
-}
-
-fn subdomain(text: &str) -> Vec<String> {
-    let problem = format!(
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start \
-         and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN}')"
-    );
-    checked(text, 253, "characters", &SUBDOMAIN_RE, problem)
-}
-
-fn label_1035(text: &str) -> Vec<String> {
-    let problem = format!(
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-         character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation \
-         is '{LABEL_1035}')"
-    );
-    checked(text, 63, "characters", &LABEL_1035_RE, problem)
-}
-
-fn label_value(text: &str) -> Vec<String> {
-    let problem = format!(
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
-         and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-         validation is '{VALUE}')"
-    );
-    checked(text, 63, "bytes", &VALUE_RE, problem)
-}
-
-fn qualified_name(text: &str) -> Vec<String> {
-    let consist = format!(
-        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
-         character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{NAME}')"
-    );
-    let mut problems = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else {
-                problems.extend(subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")));
-            }
-            name
-        }
-        _ => {
-            return vec![format!(
-                "a valid label key {consist} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        problems.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !NAME_RE.is_match(name) {
-        problems.push(format!("name part {consist}"));
-    }
-    problems
 }
 
 pub(super) fn find(function: &str) -> Option<Native> {

@@ -8,7 +8,7 @@ use crate::document::Schema;
 use crate::embedded::embedded_at;
 use crate::path::Path;
 use crate::prune::Pruning;
-use crate::rules::{self, Budget};
+use crate::rules::{self, RuleBudget};
 use crate::validation::validate_default;
 
 /// A step from an embedded resource into its metadata.
@@ -21,7 +21,7 @@ enum Step<'a> {
 /// Judges all defaults. Keys of maps have none that could be judged.
 pub(super) struct DefaultValues<'a> {
     pub(super) needs_pruned: bool,
-    pub(super) budget: Budget,
+    pub(super) budget: RuleBudget,
     pub(super) found: Vec<Cause>,
     /// The way from the resource around, inside its metadata.
     steps: Vec<Step<'a>>,
@@ -29,7 +29,7 @@ pub(super) struct DefaultValues<'a> {
 
 impl<'a> DefaultValues<'a> {
     pub(super) fn new(needs_pruned: bool) -> DefaultValues<'a> {
-        DefaultValues { needs_pruned, budget: Budget::full(), found: Vec::new(), steps: Vec::new() }
+        DefaultValues { needs_pruned, budget: RuleBudget::full(), found: Vec::new(), steps: Vec::new() }
     }
 
     pub(super) fn check(&mut self, root: Schema<'a>, path: &Path<'_>) {

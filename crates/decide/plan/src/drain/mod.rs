@@ -73,7 +73,7 @@ pub fn request(node: &NodeView<'_>) -> Result<Option<DrainRequest>, InvalidDrain
 
 /// Everything that the decision may look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct DrainInputs<'a> {
     pub node: &'a NodeView<'a>,
     /// What becomes of its pods.
     pub evictions: &'a Evictions,
@@ -99,7 +99,7 @@ pub enum DrainProgress {
 
 /// What was found about a drain.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct DrainReport {
     /// Where the drain is.
     pub progress: DrainProgress,
     /// Whether it takes so long that the metric for it is raised.
@@ -108,21 +108,21 @@ pub struct Report {
     pub blocker: Option<String>,
 }
 
-impl Report {
+impl DrainReport {
     fn new(progress: DrainProgress) -> Self {
         Self { progress, is_alarming: false, blocker: None }
     }
 }
 
-fn decided(report: Report, stage: Stage<'static>) -> Decision<'static, Report> {
+fn decided(report: DrainReport, stage: Stage<'static>) -> Decision<'static, DrainReport> {
     Decision { stages: vec![stage], report, recheck: None }
 }
 
 /// Decides about a node.
-pub fn decide(inputs: &Inputs<'_>) -> Result<Decision<'static, Report>, InvalidDrainRequest> {
+pub fn decide(inputs: &DrainInputs<'_>) -> Result<Decision<'static, DrainReport>, InvalidDrainRequest> {
     let node = inputs.node;
     let Some((request, text)) = request(node)?.zip(node.desired_drain) else {
-        return Ok(Decision::nothing(Report::new(DrainProgress::Idle)));
+        return Ok(Decision::nothing(DrainReport::new(DrainProgress::Idle)));
     };
     Ok(match request {
         DrainRequest::Uncordon => uncordon(node, text),
@@ -131,7 +131,7 @@ pub fn decide(inputs: &Inputs<'_>) -> Result<Decision<'static, Report>, InvalidD
 }
 
 /// Differs: upstream lifts any cordon, because it does not know whose it is.
-fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, Report> {
+fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, DrainReport> {
     let mut changes = Vec::new();
     let is_ours = node.cordoned_for.is_some();
     let mut annotations = json!({ annotation::LAST_APPLIED_DRAIN.as_str(): text });
@@ -145,12 +145,12 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, Report> {
     }
     patch["metadata"] = json!({ "annotations": annotations });
     changes.insert(0, Change::patch(node.object_ref(), patch));
-    decided(Report::new(DrainProgress::Done), Stage::sequence(Purpose::Write, changes))
+    decided(DrainReport::new(DrainProgress::Done), Stage::sequence(Purpose::Write, changes))
 }
 
 /// What blocks a drain. During one that makes progress, a budget allows nothing until evicted pods run elsewhere, and pods
 /// need time to terminate: that is no blocker until it takes too long.
-fn blocker(inputs: &Inputs<'_>) -> Option<String> {
+fn blocker(inputs: &DrainInputs<'_>) -> Option<String> {
     let gets_on = inputs.moved.is_none_or(|moved| inputs.now.duration_since(moved) < SLOW_RETRY_DELAY);
     let is_under_way = inputs.node.is_unschedulable && gets_on;
     let reported = inputs.evictions.summary_of(|blocker| match blocker {
@@ -161,13 +161,13 @@ fn blocker(inputs: &Inputs<'_>) -> Option<String> {
     (!reported.is_empty()).then(|| truncate(&reported, MAX_BLOCKER_BYTES).into_owned())
 }
 
-fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
+fn drain(inputs: &DrainInputs<'_>, text: &str) -> Decision<'static, DrainReport> {
     let (node, evictions) = (inputs.node, inputs.evictions);
     let lasts = inputs.since.map(|since| inputs.now.duration_since(since)).unwrap_or_default();
     if node.is_unschedulable && evictions.is_drained() {
         let patch = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): text}}});
         let change = Change::patch(node.object_ref(), patch);
-        return decided(Report::new(DrainProgress::Done), Stage::sequence(Purpose::Write, [change]));
+        return decided(DrainReport::new(DrainProgress::Done), Stage::sequence(Purpose::Write, [change]));
     }
     let retry = if lasts > SLOW_RETRY_DELAY { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };
     let (is_alarming, blocker) = (lasts >= ALARM_DELAY, blocker(inputs));
@@ -205,7 +205,7 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
     };
     // A pod that cannot go keeps no other from going.
     let stages = vec![Stage::sequence(Purpose::Write, changes), Stage::each(Purpose::Evict, evicted)];
-    Decision { stages, report: Report { progress, is_alarming, blocker }, recheck: Duration::try_from(retry).ok() }
+    Decision { stages, report: DrainReport { progress, is_alarming, blocker }, recheck: Duration::try_from(retry).ok() }
 }
 
 fn reference(pod: &ObjectName) -> ObjectRef {

@@ -2,6 +2,7 @@
 //!
 //! The render controller and the preview ask the same function.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -19,20 +20,9 @@ use crate::history::pin::{self, Pin};
 use crate::rendering::condition::RenderFailure;
 
 /// Everything that the choice may look at.
-pub struct Inputs<'a> {
+pub struct ChoiceInputs<'a> {
     pub pool: &'a MachineConfigPool,
-    /// All pools.
-    pub pools: &'a [Arc<MachineConfigPool>],
-    /// The MachineConfigs that pools may select: those that are not rendered.
-    pub sources: &'a [Arc<MachineConfig>],
-    /// Finds a MachineConfig by name, rendered or not.
-    pub find: &'a dyn Fn(&str) -> Option<Arc<MachineConfig>>,
-    /// The ControllerConfig.
-    pub controller_config: Option<&'a ControllerConfig>,
-    /// All KubeletConfigs.
-    pub kubelet_configs: &'a [Arc<KubeletConfig>],
-    /// All ContainerRuntimeConfigs.
-    pub container_runtime_configs: &'a [Arc<ContainerRuntimeConfig>],
+    pub objects: &'a ChoiceObjects<'a>,
     /// The build of this program.
     pub build: &'a str,
     /// Whether the objects are all that the cluster has. Of manifests alone it is not known whether what is missing has been
@@ -40,6 +30,18 @@ pub struct Inputs<'a> {
     pub is_cluster: bool,
     /// Whether MachineConfigs that another build generated are taken as they are instead of waited for.
     pub accepts_other_builds: bool,
+}
+
+/// The objects of a cluster that the choice may look at.
+pub struct ChoiceObjects<'a> {
+    pub pools: Cow<'a, [Arc<MachineConfigPool>]>,
+    /// The MachineConfigs that pools may select: those that are not rendered.
+    pub sources: Vec<Arc<MachineConfig>>,
+    /// Finds a MachineConfig by name, rendered or not.
+    pub find: Box<dyn Fn(&str) -> Option<Arc<MachineConfig>> + 'a>,
+    pub controller_config: Option<Arc<ControllerConfig>>,
+    pub kubelet_configs: Cow<'a, [Arc<KubeletConfig>]>,
+    pub container_runtime_configs: Cow<'a, [Arc<ContainerRuntimeConfig>]>,
 }
 
 /// What to do about a pool.
@@ -57,12 +59,14 @@ pub enum Choice {
 }
 
 /// Chooses what to do about a pool.
-pub fn choose(inputs: &Inputs<'_>) -> Choice {
-    let Inputs { pool, pools, controller_config, .. } = *inputs;
+pub fn choose(inputs: &ChoiceInputs<'_>) -> Choice {
+    let ChoiceInputs { pool, objects, .. } = *inputs;
+    let ChoiceObjects { pools, sources, find, kubelet_configs, container_runtime_configs, .. } = objects;
+    let controller_config = objects.controller_config.as_deref();
     if pool.metadata.deletion_timestamp.is_some() {
         return Choice::Deleted;
     }
-    let pinned = pin::name(pool).and_then(inputs.find);
+    let pinned = pin::name(pool).and_then(find);
     match pin::of(pool, |_| pinned.as_deref()) {
         Pin::Free => {}
         Pin::To(_) => return pinned.map_or(Choice::Deleted, Choice::Pinned),
@@ -75,13 +79,20 @@ pub fn choose(inputs: &Inputs<'_>) -> Choice {
         let what = format!("MachineConfigPool {role} is missing and is being created again");
         return Choice::Wait(MissingInput { what, is_transient: true, is_from_other_build: false });
     }
-    let selected = selected(pool, inputs.sources);
-    if let Some(lost) = lost_base(pool, controller_config, pools, inputs.find).filter(|_| inputs.is_cluster) {
+    let selected = selected(pool, sources);
+    if let Some(lost) = lost_base(pool, controller_config, pools, find).filter(|_| inputs.is_cluster) {
         return Choice::Refused(lost);
     }
-    let (kubelet, runtime) = (inputs.kubelet_configs, inputs.container_runtime_configs);
-    let exists = |name: &str| (inputs.find)(name).is_some();
-    let missing_input = missing_input(pool, &selected, controller_config, kubelet, runtime, inputs.build, exists);
+    let exists = |name: &str| find(name).is_some();
+    let missing_input = missing_input(
+        pool,
+        &selected,
+        controller_config,
+        kubelet_configs,
+        container_runtime_configs,
+        inputs.build,
+        exists,
+    );
     match missing_input.filter(|missing_input| !(inputs.accepts_other_builds && missing_input.is_from_other_build)) {
         Some(missing_input) => Choice::Wait(missing_input),
         None => Choice::Render(selected),

@@ -37,7 +37,7 @@ impl Default for RetentionLimits {
 
 /// Everything that the decision may look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct GarbageInputs<'a> {
     /// All MachineConfigs; those that are not rendered are left alone.
     pub machine_configs: &'a [&'a MachineConfig],
     /// All nodes, of whatever pool.
@@ -56,7 +56,7 @@ pub struct Inputs<'a> {
 
 /// What becomes of rendered MachineConfigs, each list by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts<'a> {
+pub struct GarbageVerdicts<'a> {
     /// To be deleted.
     pub delete: Vec<&'a str>,
     /// To be protected with the finalizer [`IN_USE`].
@@ -70,9 +70,9 @@ pub struct Verdicts<'a> {
 }
 
 /// Decides about all rendered MachineConfigs.
-pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
+pub fn decide<'a>(inputs: &GarbageInputs<'a>) -> GarbageVerdicts<'a> {
     let used = used(inputs);
-    let mut decision = Verdicts::default();
+    let mut decision = GarbageVerdicts::default();
     let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str)>> = BTreeMap::new();
     let turns: BTreeMap<&str, TargetHistory> =
         inputs.pools.iter().map(|pool| (pool.name, TargetHistory::of(pool.object))).collect();
@@ -120,7 +120,7 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
 
 /// Decides about all rendered MachineConfigs, as changes. `announced` has the uids of those whose deletion is known to be
 /// blocked: that may take days, and is announced once.
-pub fn desired<'a>(inputs: &Inputs<'a>, announced: &BTreeSet<String>) -> Decision<'static, Verdicts<'a>> {
+pub fn desired<'a>(inputs: &GarbageInputs<'a>, announced: &BTreeSet<String>) -> Decision<'static, GarbageVerdicts<'a>> {
     let verdicts = decide(inputs);
     let find =
         |name: &&str| inputs.machine_configs.iter().copied().find(|found| found.metadata.name.as_deref() == Some(name));
@@ -146,7 +146,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>, announced: &BTreeSet<String>) -> Decisio
 }
 
 /// The names that something needs.
-fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
+fn used<'a>(inputs: &GarbageInputs<'a>) -> BTreeSet<&'a str> {
     let mut used: BTreeSet<&str> = inputs.also_used.iter().copied().collect();
     for node in inputs.nodes {
         used.extend([node.current_config, node.desired_config, node.first_pivot_config].into_iter().flatten());
@@ -168,7 +168,7 @@ fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
 }
 
 /// Who needs a rendered MachineConfig, for people.
-fn users(inputs: &Inputs<'_>, name: &str) -> String {
+fn users(inputs: &GarbageInputs<'_>, name: &str) -> String {
     const MAX_NAMED: usize = 5;
     let is_target = |pool: &&PoolView<'_>| pool.target().is_some_and(|target| target.config == name);
     let pools = inputs.pools.iter().filter(is_target).map(|pool| format!("pool {} targets it", pool.name));

@@ -34,7 +34,7 @@ pub enum Outcome<'a> {
 }
 
 /// Everything that the decision may look at.
-pub struct Inputs<'a> {
+pub struct PublicationInputs<'a> {
     pub pool: &'a MachineConfigPool,
     /// What became of its rendering.
     pub outcome: Outcome<'a>,
@@ -55,12 +55,12 @@ pub struct Publication {
     pub config: Decision<'static, ()>,
     /// The pool's target and status.
     pub pool: Decision<'static, ()>,
-    pub report: Report,
+    pub report: PublicationReport,
 }
 
 /// What was decided about a pool's target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct PublicationReport {
     /// What the pool should target; `None` if that is not known.
     pub target: Option<String>,
     /// Whether the pool gets another target than it has.
@@ -76,9 +76,9 @@ pub struct Report {
 const ORIGIN: [Annotation; 2] = [SOURCES, annotation::GENERATED_BY_CONTROLLER_VERSION];
 
 /// Decides what to write about a pool's target.
-pub fn desired(inputs: &Inputs<'_>) -> Publication {
-    let Inputs { pool, build, now, .. } = *inputs;
-    let mut report = Report::default();
+pub fn desired(inputs: &PublicationInputs<'_>) -> Publication {
+    let PublicationInputs { pool, build, now, .. } = *inputs;
+    let mut report = PublicationReport::default();
     let (mut warnings, mut config, mut targeting) = (None, Vec::new(), Vec::new());
     let outcome = match &inputs.outcome {
         Outcome::Failed(failure) => Err(*failure),
@@ -120,7 +120,7 @@ fn published(
     rendered: &RenderedPool,
     existing: Option<&MachineConfig>,
     build: &str,
-    report: &mut Report,
+    report: &mut PublicationReport,
 ) -> Vec<Change> {
     let object = &rendered.object;
     let mut changes = Vec::new();
@@ -170,7 +170,7 @@ fn target(
     name: &str,
     sources: &[String],
     now: Timestamp,
-    report: &mut Report,
+    report: &mut PublicationReport,
 ) -> Vec<Change> {
     let configuration = configuration(name, sources);
     report.target = Some(name.to_owned());
@@ -245,7 +245,8 @@ mod tests {
             unstored: vec!["no room".to_owned()],
         };
         let outcome = Outcome::Rendered(&rendered);
-        let inputs = Inputs { pool: &pool, outcome, existing: None, build: "b1", now: Timestamp::UNIX_EPOCH };
+        let inputs =
+            PublicationInputs { pool: &pool, outcome, existing: None, build: "b1", now: Timestamp::UNIX_EPOCH };
         let Publication { warnings, config, pool, report } = desired(&inputs);
         let shown = |decision: &Decision<'static, ()>| -> Vec<(String, Option<&'static str>)> {
             let all = decision.changes();

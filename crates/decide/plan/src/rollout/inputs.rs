@@ -11,7 +11,7 @@ use crate::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView};
 
 /// Everything that the decision about a pool depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct RolloutInputs<'a> {
     pub pool: PoolView<'a>,
     /// The nodes that take their configuration from it.
     pub nodes: &'a [&'a NodeView<'a>],
@@ -22,7 +22,7 @@ pub struct Inputs<'a> {
     /// Custom pools that nodes may have booted for.
     pub first_boot_pools: &'a FirstBootPools<'a>,
     /// The pool that keeps quorum together with this one: `arbiter` for `master` and the other way round, in a cluster
-    /// with an arbiter. Both must be decided one after the other on the same snapshot, never at the same time.
+    /// with an arbiter. Both must be decided one after the other on the same objects, never at the same time.
     pub partner: Option<QuorumPartner<'a>>,
     /// The orders that an earlier decision was about to give. Those that may still arrive count as given.
     pub reservation: &'a Reservation,
@@ -39,30 +39,30 @@ pub struct QuorumPartner<'a> {
     pub reservation: &'a Reservation,
 }
 
-/// Snapshot of a pool with everything that a decision about it depends on.
+/// The state of a pool, with everything that a decision about it depends on.
 ///
-/// The roll-out controller, the preview and `seaworthy rollout decide` all build their [`Inputs`] from this, so none of
+/// The roll-out controller, the preview and `seaworthy rollout decide` all build their [`RolloutInputs`] from this, so none of
 /// them can leave out what another takes into account.
 #[derive(Clone, Debug)]
-pub struct PoolSnapshot<'a> {
+pub struct PoolState<'a> {
     pool: PoolView<'a>,
     nodes: &'a [&'a NodeView<'a>],
     operator_nodes: &'a [&'a str],
     first_boot_pools: FirstBootPools<'a>,
     reservation: Reservation,
-    partner: Option<PartnerSnapshot<'a>>,
+    partner: Option<PartnerState<'a>>,
     now: Timestamp,
 }
 
 #[derive(Clone, Debug)]
-struct PartnerSnapshot<'a> {
+struct PartnerState<'a> {
     pool: PoolView<'a>,
     nodes: &'a [&'a NodeView<'a>],
     reservation: Reservation,
 }
 
-impl<'a> PoolSnapshot<'a> {
-    /// Gathers the snapshot of one pool out of all pools and the rendered MachineConfigs of a cluster. `nodes_of` gives
+impl<'a> PoolState<'a> {
+    /// Gathers the state of one pool out of all pools and the rendered MachineConfigs of a cluster. `nodes_of` gives
     /// the members of a pool by its name; it is called for this pool and for the one that keeps quorum with it.
     pub fn of(
         pool: &'a MachineConfigPool,
@@ -77,7 +77,7 @@ impl<'a> PoolSnapshot<'a> {
             .and_then(|name| pools.clone().find(|pool| pool.metadata.name.as_deref() == Some(name)));
         let partner = partner.map(|object| {
             let pool = PoolView::of(object);
-            PartnerSnapshot { pool, nodes: nodes_of(pool.name), reservation: Reservation::of(object) }
+            PartnerState { pool, nodes: nodes_of(pool.name), reservation: Reservation::of(object) }
         });
         Self {
             pool,
@@ -107,9 +107,9 @@ impl<'a> PoolSnapshot<'a> {
     }
 
     /// The inputs of the decision.
-    pub fn inputs(&self) -> Inputs<'_> {
+    pub fn inputs(&self) -> RolloutInputs<'_> {
         let partner = self.partner.as_ref();
-        Inputs {
+        RolloutInputs {
             pool: self.pool,
             nodes: self.nodes,
             holds: &[],
@@ -152,8 +152,8 @@ mod tests {
         let pools = [pool(MASTER), pool(ARBITER), pool("worker")];
         let partner_of = |nth: usize, topology| {
             let (rendered, now) = (std::iter::empty(), Timestamp::UNIX_EPOCH);
-            let snapshot = PoolSnapshot::of(&pools[nth], pools.iter(), rendered, |_| &[], topology, now);
-            snapshot.inputs().partner.map(|partner| partner.pool.name.to_owned())
+            let state = PoolState::of(&pools[nth], pools.iter(), rendered, |_| &[], topology, now);
+            state.inputs().partner.map(|partner| partner.pool.name.to_owned())
         };
         assert_eq!(partner_of(0, Some(ARBITER_TOPOLOGY)).as_deref(), Some(ARBITER));
         assert_eq!(partner_of(1, Some(ARBITER_TOPOLOGY)).as_deref(), Some(MASTER));

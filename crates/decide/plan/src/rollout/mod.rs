@@ -28,7 +28,7 @@ use self::waiting::{Holder, Reason, Waiting};
 use crate::fleet::first_boot::MissingLabels;
 use crate::fleet::{NodeView, Target, UnreadyReason};
 
-pub use self::inputs::{Inputs, PoolSnapshot, QuorumPartner, quorum_partner};
+pub use self::inputs::{PoolState, QuorumPartner, RolloutInputs, quorum_partner};
 
 /// The verdict about every node of a pool.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Verdicts<'a> {
 }
 
 /// Decides about a pool.
-pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
+pub fn decide<'a>(inputs: &RolloutInputs<'a>) -> Verdicts<'a> {
     let pool = inputs.pool;
     let max = max_unavailable(pool.name, pool.max_unavailable(), inputs.nodes.len());
     let unavailable = sorted(inputs.nodes.iter().filter(|node| node.is_unavailable()).map(|node| node.name));
@@ -96,7 +96,7 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
 }
 
 /// Why no node of the pool may move, if so.
-fn stopped(inputs: &Inputs<'_>) -> Option<Reason> {
+fn stopped(inputs: &RolloutInputs<'_>) -> Option<Reason> {
     let pool = inputs.pool;
     if pool.is_deleting() {
         Some(Reason::PoolDeleting { pool: pool.name.to_owned() })
@@ -107,7 +107,12 @@ fn stopped(inputs: &Inputs<'_>) -> Option<Reason> {
     }
 }
 
-fn decide_nodes<'a>(decision: &mut Verdicts<'a>, inputs: &Inputs<'a>, target: Target<'a>, stopped: Option<Reason>) {
+fn decide_nodes<'a>(
+    decision: &mut Verdicts<'a>,
+    inputs: &RolloutInputs<'a>,
+    target: Target<'a>,
+    stopped: Option<Reason>,
+) {
     let (mut broken, mut recalled, mut eligible) = (Vec::new(), Vec::new(), Vec::new());
     let is_paused = matches!(stopped, Some(Reason::PoolPaused { .. }));
     for node in inputs.nodes.iter().copied() {
@@ -208,7 +213,7 @@ fn decide_nodes<'a>(decision: &mut Verdicts<'a>, inputs: &Inputs<'a>, target: Ta
 fn within_reservation<'a>(
     nodes: Vec<&'a NodeView<'a>>,
     decision: &mut Verdicts<'a>,
-    inputs: &Inputs<'a>,
+    inputs: &RolloutInputs<'a>,
     target: Target<'a>,
 ) -> (Vec<&'a NodeView<'a>>, Headroom) {
     let kept: BTreeMap<&str, &str> = inputs.reservation.kept(inputs.nodes, target).collect();
@@ -224,7 +229,7 @@ fn within_reservation<'a>(
 fn without_held<'a>(
     nodes: Vec<&'a NodeView<'a>>,
     decision: &mut Verdicts<'a>,
-    inputs: &Inputs<'a>,
+    inputs: &RolloutInputs<'a>,
 ) -> Vec<&'a NodeView<'a>> {
     // The controllers would move with their node in the middle of the roll-out; where they run on several nodes, or only
     // one node is left, that cannot be helped.
@@ -310,7 +315,7 @@ fn eligibility(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Eligi
 /// Why a pool of a cluster with an arbiter must not take a node away, if so.
 ///
 /// Two control-plane nodes and an arbiter keep quorum as long as one of the three is away. The control plane goes first.
-fn quorum(inputs: &Inputs<'_>) -> Option<Reason> {
+fn quorum(inputs: &RolloutInputs<'_>) -> Option<Reason> {
     let partner = inputs.partner?;
     let is_first = inputs.pool.name != ARBITER;
     let still_moves = |node: &&NodeView<'_>| {

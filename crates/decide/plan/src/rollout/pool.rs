@@ -22,9 +22,9 @@ use crate::status::{node_status, pool_status};
 
 /// Everything that the decision may look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct PoolRolloutInputs<'a> {
     /// What decides which nodes move. Its nodes come with their MachineConfigNodes.
-    pub rollout: rollout::Inputs<'a>,
+    pub rollout: rollout::RolloutInputs<'a>,
     /// The blockers of drains under way, by node.
     pub blockers: &'a BTreeMap<String, Arc<str>>,
     /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
@@ -46,7 +46,7 @@ const MAX_STATUS_UPDATES: usize = 1000;
 
 /// What was found about a pool.
 #[derive(Clone, Debug)]
-pub struct Report<'a> {
+pub struct PoolRolloutReport<'a> {
     /// Which node moves, which waits and why.
     pub verdicts: rollout::Verdicts<'a>,
     /// The status that the pool should have, if it has another.
@@ -59,8 +59,8 @@ pub struct Report<'a> {
 ///
 /// The stages: fences and the reservation, which make sure that the budget holds; what MachineConfigNodes report; the
 /// orders; the pool's own status, which is written even if writes of single nodes fail.
-pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
-    let rollout::Inputs { pool, nodes, reservation, now, .. } = inputs.rollout;
+pub fn desired<'a>(inputs: &PoolRolloutInputs<'a>) -> Decision<'a, PoolRolloutReport<'a>> {
+    let rollout::RolloutInputs { pool, nodes, reservation, now, .. } = inputs.rollout;
     let verdicts = rollout::decide(&inputs.rollout);
     let next = reservation.next(&verdicts.chosen, nodes, pool.target());
     let reserve = next.map(|next| next.change(pool));
@@ -70,10 +70,11 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
     let are_all_written = updates.len() <= MAX_STATUS_UPDATES;
     updates.truncate(MAX_STATUS_UPDATES);
     let topology = inputs.topology;
-    let orders = targeting::changes(&targeting::Inputs { pool, nodes, decision: &verdicts, topology, now });
+    let orders = targeting::changes(&targeting::TargetingInputs { pool, nodes, decision: &verdicts, topology, now });
     let certificates = inputs.certificates;
     let remarks = Remarks::of(nodes, pool.target(), &verdicts.waiting, inputs.conflicting);
-    let status = pool_status::status(&pool_status::Inputs { pool, nodes, remarks: &remarks, certificates, now });
+    let status =
+        pool_status::status(&pool_status::PoolStatusInputs { pool, nodes, remarks: &remarks, certificates, now });
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
     let is_count = |status: &MachineConfigPoolStatus| {
         pool.object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
@@ -95,7 +96,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
         Stage::sequence(Purpose::Status, status_changes),
     ];
     let is_status_written = written.is_some();
-    Decision { stages, report: Report { verdicts, status, is_status_written }, recheck }
+    Decision { stages, report: PoolRolloutReport { verdicts, status, is_status_written }, recheck }
 }
 
 /// A MachineConfigNode that differs from what it should be.
@@ -104,7 +105,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
 /// So each is built when its turn comes to be written.
 #[derive(Clone, Debug)]
 struct NodeStatusUpdate<'a> {
-    inputs: node_status::Inputs<'a>,
+    inputs: node_status::NodeStatusInputs<'a>,
     waiting: Option<Reason>,
     is_unanswered: bool,
 }
@@ -117,23 +118,23 @@ impl<'a> NodeStatusUpdate<'a> {
 
     fn into_deferred(self) -> Deferred<'a> {
         Deferred::new(move || {
-            let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.inputs };
+            let inputs = node_status::NodeStatusInputs { waiting: self.waiting.as_ref(), ..self.inputs };
             node_status::changes(inputs.node.progress, &node_status::desired(&inputs), self.is_unanswered)
         })
     }
 }
 
 /// The MachineConfigNodes of the pool's nodes, as far as they differ from what they should be.
-fn status_updates<'a>(inputs: &Inputs<'a>, verdicts: &rollout::Verdicts<'_>) -> Vec<NodeStatusUpdate<'a>> {
+fn status_updates<'a>(inputs: &PoolRolloutInputs<'a>, verdicts: &rollout::Verdicts<'_>) -> Vec<NodeStatusUpdate<'a>> {
     let waiting: HashMap<&str, &Reason> =
         verdicts.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
     let chosen: HashSet<&str> = verdicts.chosen.iter().copied().collect();
-    let rollout::Inputs { pool, nodes, now, .. } = inputs.rollout;
+    let rollout::RolloutInputs { pool, nodes, now, .. } = inputs.rollout;
     let target = pool.target();
     let mut updates = Vec::new();
     for node in nodes.iter().copied() {
         let is_chosen = chosen.contains(node.name);
-        let about = node_status::Inputs {
+        let about = node_status::NodeStatusInputs {
             node,
             pool: Some(pool.name),
             target,
@@ -144,7 +145,7 @@ fn status_updates<'a>(inputs: &Inputs<'a>, verdicts: &rollout::Verdicts<'_>) -> 
         };
         let waiting = waiting.get(node.name).copied();
         let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && node.is_on_course());
-        if !node_status::is_current(&node_status::Inputs { waiting, ..about }, is_unanswered) {
+        if !node_status::is_current(&node_status::NodeStatusInputs { waiting, ..about }, is_unanswered) {
             updates.push(NodeStatusUpdate { inputs: about, waiting: waiting.cloned(), is_unanswered });
         }
     }

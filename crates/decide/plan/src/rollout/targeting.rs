@@ -24,7 +24,7 @@ use crate::rollout::forecast;
 
 /// Everything that the changes depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct TargetingInputs<'a> {
     pub pool: PoolView<'a>,
     pub nodes: &'a [&'a NodeView<'a>],
     /// What was decided about them.
@@ -38,7 +38,7 @@ pub struct Inputs<'a> {
 /// The changes that carry out a decision, nodes in the order in which they were chosen, then the others.
 ///
 /// A pool that is on its way out changes no node, and one that is paused only those that are ordered to keep what they run.
-pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
+pub fn changes(inputs: &TargetingInputs<'_>) -> Vec<Change> {
     let Some(target) = inputs.pool.target().filter(|_| !inputs.pool.is_deleting()) else {
         return Vec::new();
     };
@@ -77,7 +77,7 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
 }
 
 /// The event about a node that is updated last.
-fn deferral_event(inputs: &Inputs<'_>) -> Option<Change> {
+fn deferral_event(inputs: &TargetingInputs<'_>) -> Option<Change> {
     let node = inputs.decision.deferred?;
     let event = Event {
         is_warning: false,

@@ -57,7 +57,7 @@ const MAX_MESSAGE_BYTES: usize = 32 << 10;
 
 /// Everything that a MachineConfigNode depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct NodeStatusInputs<'a> {
     /// The node, with the object as it is.
     pub node: &'a NodeView<'a>,
     /// The name of its pool, if it has one.
@@ -90,7 +90,7 @@ pub fn orphans<'a>(
 }
 
 /// The object that a node should have, with its status.
-pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
+pub fn desired(inputs: &NodeStatusInputs<'_>) -> MachineConfigNode {
     let order = Order::of(inputs);
     let mut object = MachineConfigNode::new(inputs.node.name, order.spec(inputs));
     object.metadata.owner_references = owners(inputs.node);
@@ -100,7 +100,7 @@ pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
 
 /// Whether the object is up to date; of one whose status waits, only the spec is compared. This runs for every node in every
 /// decision and is mostly true, so nothing is allocated for the answer.
-pub fn is_current(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
+pub fn is_current(inputs: &NodeStatusInputs<'_>, is_unanswered: bool) -> bool {
     let Some((old, status)) = inputs.node.progress.and_then(|old| old.status.as_ref().map(|status| (old, status)))
     else {
         return false;
@@ -139,7 +139,7 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn of(inputs: &Inputs<'a>) -> Self {
+    fn of(inputs: &NodeStatusInputs<'a>) -> Self {
         let node = inputs.node;
         let (config, image) = match inputs.target.filter(|_| inputs.is_chosen) {
             Some(target) => (Some(target.config), target.image),
@@ -158,7 +158,7 @@ impl<'a> Order<'a> {
         found == self.config || found == self.desired()
     }
 
-    fn spec(&self, inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
+    fn spec(&self, inputs: &NodeStatusInputs<'_>) -> MachineConfigNodeSpec {
         MachineConfigNodeSpec {
             node: reference(inputs.node.name),
             pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
@@ -171,7 +171,7 @@ impl<'a> Order<'a> {
     }
 
     /// Whether this spec says what [`Order::spec`] would.
-    fn is_spec(&self, spec: &MachineConfigNodeSpec, inputs: &Inputs<'_>) -> bool {
+    fn is_spec(&self, spec: &MachineConfigNodeSpec, inputs: &NodeStatusInputs<'_>) -> bool {
         let MachineConfigNodeSpec { node, pool, config_version, config_image, unknown: _ } = spec;
         node.name == inputs.node.name
             && pool.name == inputs.pool.unwrap_or(NOT_YET_SET)
@@ -280,7 +280,7 @@ fn owned(status: &MachineConfigNodeStatus) -> MachineConfigNodeStatus {
 }
 
 /// The status as it should be as a whole, with what belongs to others.
-fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
+fn status(inputs: &NodeStatusInputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
     // What else is in the status belongs to others: pinned images, changes that could not be taken over.
     let mut status = inputs.node.progress.and_then(|old| old.status.clone()).unwrap_or_default();
     status.config_version = Some(order.version(inputs.node));
@@ -333,7 +333,7 @@ fn current<'a>(node: &NodeView<'a>) -> Option<&'a str> {
 }
 
 /// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
-fn generation(inputs: &Inputs<'_>, is_same: bool) -> i64 {
+fn generation(inputs: &NodeStatusInputs<'_>, is_same: bool) -> i64 {
     let seen = inputs.node.progress.and_then(|old| old.metadata.generation).unwrap_or(0);
     let next = seen + i64::from(!is_same);
     let observed = inputs.node.progress.and_then(|old| old.status.as_ref()?.observed_generation).unwrap_or(1);
@@ -345,7 +345,7 @@ type ConditionContent<'a> = (ConditionStatus, &'static str, Cow<'a, str>);
 
 /// How far a node is.
 struct Steps<'a> {
-    inputs: &'a Inputs<'a>,
+    inputs: &'a NodeStatusInputs<'a>,
     /// The configuration that the node is on its way to; empty where it is not.
     order: &'a str,
     is_failing: bool,
@@ -353,7 +353,7 @@ struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    fn of(inputs: &'a Inputs<'a>) -> Self {
+    fn of(inputs: &'a NodeStatusInputs<'a>) -> Self {
         let node = inputs.node;
         let order = node.desired_config.unwrap_or_default();
         let is_on_way = !node.is_done() && !order.is_empty() && node.current_config != node.desired_config;
@@ -426,7 +426,7 @@ impl<'a> Steps<'a> {
     }
 
     fn updated(&self) -> ConditionContent<'a> {
-        let Inputs { node, target, waiting, .. } = self.inputs;
+        let NodeStatusInputs { node, target, waiting, .. } = self.inputs;
         match (target, waiting) {
             (Some(target), _) if node.is_updated(*target) => {
                 let message = format!("The node runs {}", target.config);

@@ -15,6 +15,7 @@ use seaworthy_api::meta::{ConditionStatus, Selection};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
 use seaworthy_change::{Change, Event, ObjectRef};
+use seaworthy_values::list;
 use seaworthy_values::text::truncate;
 
 use crate::fleet::{NodeView, PoolView, Target};
@@ -26,7 +27,7 @@ const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";
 
 /// Everything that the status depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
+pub struct PoolStatusInputs<'a> {
     /// The pool, with the status that it has.
     pub pool: PoolView<'a>,
     /// Its nodes. Failures are reported with the message of the MachineConfigNode; nodes without one are only counted.
@@ -78,7 +79,7 @@ impl Counts {
 ///
 /// Differs: upstream fails to look up the pool of any node while one selector cannot be read, and no pool says why; here
 /// that pool says so, also before it has a configuration, and is not taken for one that has every node where it should be.
-pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
+pub fn status(inputs: &PoolStatusInputs<'_>) -> Option<MachineConfigPoolStatus> {
     let selector_error = selector_error(inputs.pool);
     let target = match (&selector_error, inputs.pool.target()) {
         (None, None) => return None,
@@ -191,7 +192,7 @@ struct NewCondition {
 }
 
 fn conditions_of(
-    inputs: &Inputs<'_>,
+    inputs: &PoolStatusInputs<'_>,
     target: Target<'_>,
     counts: Counts,
     selector_error: Option<&str>,
@@ -272,7 +273,7 @@ const MAX_FAILURE_BYTES: usize = 16 << 10;
 ///
 /// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both report, and stops at the first
 /// MachineConfigNode without conditions; here every failed node that has a MachineConfigNode is listed once.
-fn failure_messages(inputs: &Inputs<'_>) -> String {
+fn failure_messages(inputs: &PoolStatusInputs<'_>) -> String {
     let mut failures: Vec<(&str, &str)> = inputs
         .nodes
         .iter()
@@ -285,20 +286,9 @@ fn failure_messages(inputs: &Inputs<'_>) -> String {
         })
         .collect();
     failures.sort_unstable();
-    let count = failures.len();
-    let mut message = String::new();
-    for (nth, (node, text)) in failures.into_iter().enumerate() {
-        let one = format!("Node {node} is reporting: {:?}", truncate(text, MAX_FAILURE_BYTES));
-        if nth > 0 && message.len() + one.len() > MAX_FAILURE_BYTES {
-            message.push_str(&format!(", and {} more", count - nth));
-            break;
-        }
-        if nth > 0 {
-            message.push_str(", ");
-        }
-        message.push_str(&one);
-    }
-    message
+    let reported =
+        |(node, text): (&str, &str)| format!("Node {node} is reporting: {:?}", truncate(text, MAX_FAILURE_BYTES));
+    list::within(failures.into_iter().map(reported), MAX_FAILURE_BYTES, ", ", ", and ")
 }
 
 /// Sets a condition in its place, or at the end.

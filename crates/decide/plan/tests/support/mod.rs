@@ -1,4 +1,4 @@
-//! Pools and nodes in the short form of the specification: `1/2R Degraded` runs 1, should run 2, is ready, and failed.
+//! Pools and nodes in a short form: `1/2R Degraded` runs 1, should run 2, is ready, and failed.
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
@@ -96,7 +96,7 @@ pub fn decide(pool: &MachineConfigPool, nodes: &[Node]) -> Decided {
 pub fn decide_with(
     pool: &MachineConfigPool,
     nodes: &[Node],
-    adjust: impl for<'a> Fn(&mut rollout::Inputs<'a>),
+    adjust: impl for<'a> Fn(&mut rollout::RolloutInputs<'a>),
 ) -> Decided {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
@@ -113,8 +113,8 @@ pub fn inputs<'a>(
     pool: &'a MachineConfigPool,
     nodes: &'a [&'a NodeView<'a>],
     first_boot_pools: &'a FirstBootPools<'a>,
-) -> rollout::Inputs<'a> {
-    rollout::Inputs {
+) -> rollout::RolloutInputs<'a> {
+    rollout::RolloutInputs {
         pool: PoolView::of(pool),
         nodes,
         holds: &[],
@@ -139,7 +139,7 @@ pub fn owned(decision: &rollout::Verdicts<'_>) -> Decided {
 pub fn status(pool: &MachineConfigPool, nodes: &[Node]) -> MachineConfigPoolStatus {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
     let members: Vec<&NodeView<'_>> = views.iter().collect();
-    let inputs = pool_status::Inputs {
+    let inputs = pool_status::PoolStatusInputs {
         pool: PoolView::of(pool),
         nodes: &members,
         remarks: &Default::default(),

@@ -29,7 +29,7 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::clock::Clock;
+use crate::clock::DaemonClock;
 use crate::drift::file_watch::FileWatch;
 use crate::order::{NextAttempt, Report};
 use crate::paths;
@@ -91,7 +91,7 @@ impl<H: Host + 'static> Daemon<H> {
     }
 
     /// Sets the clock, before the daemon is started.
-    pub fn with_clock(mut self, clock: Clock) -> Self {
+    pub fn with_clock(mut self, clock: DaemonClock) -> Self {
         if let Some(agent) = Arc::get_mut(&mut self.agent) {
             agent.get_mut().set_clock(clock);
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use seaworthy_api::vocabulary::machineconfiguration::NodeEvent;
 use seaworthy_host::Host;
 
-use crate::clock::Clock;
+use crate::clock::DaemonClock;
 use crate::decide::observed::{Observed, observe};
 use crate::decide::target::TargetState;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ fn result_of(mismatches: &[validate::Mismatch]) -> ComparisonResult {
 
 /// Comparison of the machine with its configuration, with what the last one found and which repairs were made.
 pub(crate) struct DriftMonitor {
-    clock: Clock,
+    clock: DaemonClock,
     is_repairing: bool,
     repairs: Repairs,
     last: Option<ComparisonResult>,
@@ -38,11 +38,11 @@ pub(crate) struct DriftMonitor {
 }
 
 impl DriftMonitor {
-    pub(crate) fn new(clock: Clock, is_repairing: bool) -> Self {
+    pub(crate) fn new(clock: DaemonClock, is_repairing: bool) -> Self {
         DriftMonitor { clock, is_repairing, repairs: Repairs::default(), last: None, notes: Vec::new() }
     }
 
-    pub(crate) fn set_clock(&mut self, clock: Clock) {
+    pub(crate) fn set_clock(&mut self, clock: DaemonClock) {
         self.clock = clock;
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use seaworthy_host::{Host, HostError};
 
-use crate::clock::{Clock, ClockReading};
+use crate::clock::{ClockReading, DaemonClock};
 use crate::failure::Failure;
 use crate::order::NextAttempt;
 use crate::update::UpdateOutcome;
@@ -17,7 +17,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60 * 60);
 
 /// The reboot that was requested and has not happened, if any.
 pub(crate) struct PendingReboot {
-    clock: Clock,
+    clock: DaemonClock,
     request: Option<RebootRequest>,
 }
 
@@ -52,11 +52,11 @@ impl RebootRequest {
 }
 
 impl PendingReboot {
-    pub(crate) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: DaemonClock) -> Self {
         PendingReboot { clock, request: None }
     }
 
-    pub(crate) fn set_clock(&mut self, clock: Clock) {
+    pub(crate) fn set_clock(&mut self, clock: DaemonClock) {
         self.clock = clock;
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
-use seaworthy_node::clock::{Clock, ClockReading};
+use seaworthy_node::clock::{ClockReading, DaemonClock};
 use seaworthy_node::order::NextAttempt;
 use seaworthy_node::{Agent, AgentOptions, Order, Report};
 pub use seaworthy_node::{Config, ConfigSpec};
@@ -53,7 +53,7 @@ pub fn order(current: &Config, desired: &Config) -> Order {
 pub struct ManualClock(Arc<Mutex<(Duration, i64)>>);
 
 impl ManualClock {
-    pub fn source(&self) -> Clock {
+    pub fn source(&self) -> DaemonClock {
         let clock = self.clone();
         Arc::new(move || {
             let (passed, date) = *clock.0.lock().unwrap();

@@ -1,4 +1,4 @@
-//! Answers from a cluster, on the API server that the suite runs against; the other rows are in `tests/rows`.
+//! Answers from a cluster, on the API server that the suite runs against; what needs no cluster is in `tests/rows`.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

@@ -68,7 +68,7 @@ impl Controller for BaseController {
         };
         let saved = self.deleted_pools.saved();
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
-            base::desired(&base::Inputs {
+            base::desired(&base::BaseInputs {
                 controller_config: &controller_config,
                 templates: &self.templates,
                 cluster_tls: None,

@@ -19,24 +19,22 @@ use seaworthy_api::meta::{Selection, is_object};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
 use seaworthy_change::ObjectRef;
-use seaworthy_ignition::{Node, Severity};
+use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
-use seaworthy_plan::rendering::choice::{self, Choice};
+use seaworthy_plan::rendering::choice::{self, Choice, ChoiceInputs};
 use seaworthy_plan::rendering::condition::RenderFailure;
 use seaworthy_plan::rendering::publication::{self, Outcome, Publication};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::rollout::waiting::Waiting;
-use seaworthy_preview::{Admission, PreviewPart, PreviewProblem, run_to_fixpoint};
-use seaworthy_render::{Finding, MachineConfig as Input, Pool, not_selected};
+use seaworthy_preview::{PreviewPart, PreviewProblem, run_to_fixpoint};
+use seaworthy_render::{Finding, MachineConfig as Input, Pool};
 use serde_json::Value;
 
 use self::baseline::Baseline;
 pub use self::outlook::{NodeOutlook, Outlook, UnassignedNodes, outlook, unassigned_nodes};
 pub use self::parts::parts;
 use crate::cluster_state::ClusterState;
-use crate::operator::definitions;
-use crate::protection::ProtectionRule;
 use crate::render::render_pool::{self, Remote, RenderContext};
 
 pub struct PreviewInputs {
@@ -63,11 +61,6 @@ pub struct Preview {
     pub unselected: Vec<Finding>,
     /// Those of them that a pool selected before, by name.
     pub newly_unselected: BTreeSet<String>,
-}
-
-/// The admission of this operator's kinds alone.
-pub fn admission() -> Admission {
-    Admission::of(definitions(), vec![Box::new(ProtectionRule)])
 }
 
 /// A pool's target in a manifest, which the render controller would revert.
@@ -200,18 +193,20 @@ fn relative_paths(cluster: &ClusterState) -> Vec<PreviewProblem> {
     cluster.policies().iter().flat_map(of_policy).collect()
 }
 
-/// The valid selectors of all pools.
-fn selections(cluster: &ClusterState) -> Vec<Selection> {
-    let all = cluster.pools().iter().filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok());
-    all.filter(|selection| !selection.is_empty()).collect()
+/// The pools as rendering reads them, and the findings of those that it cannot read.
+fn rendering_pools(cluster: &ClusterState) -> (Vec<Pool>, Vec<Finding>) {
+    let mut broken = Vec::new();
+    let read = |pool: &Arc<MachineConfigPool>| Pool::of(pool).map_err(|findings| broken.extend(findings)).ok();
+    let pools = cluster.pools().iter().filter_map(read).collect();
+    (pools, broken)
 }
 
 /// The MachineConfigs of these findings that a pool of this state selects, by name.
 fn newly_unselected(cluster: &ClusterState, unselected: &[Finding]) -> BTreeSet<String> {
-    let selections = selections(cluster);
+    let (pools, _) = rendering_pools(cluster);
     let is_selected = |name: &&String| {
-        let Some(object) = cluster.machine_config(name) else { return false };
-        selections.iter().any(|selection| selection.matches(object.metadata.labels.as_ref()))
+        let object = cluster.machine_config(name).map(|object| Input::without_spec(object, 0));
+        object.is_some_and(|object| pools.iter().any(|pool| pool.selects(&object)))
     };
     let names = unselected.iter().flat_map(|finding| &finding.places).map(|place| &place.name);
     names.filter(is_selected).cloned().collect()
@@ -219,22 +214,10 @@ fn newly_unselected(cluster: &ClusterState, unselected: &[Finding]) -> BTreeSet<
 
 /// The MachineConfigs that no pool selects, as findings of `seaworthy lint`.
 fn unselected(cluster: &ClusterState) -> Vec<Finding> {
-    let texts: Vec<Value> = cluster.pools().iter().filter_map(|pool| serde_json::to_value(&**pool).ok()).collect();
-    let pools: Vec<Pool> = texts.iter().filter_map(|text| Pool::read(&Node::from_json(text)).ok()).collect();
-    let selections = selections(cluster);
-    // An invalid selector is reported for its pool; what it was meant to select is unknown.
-    if selections.len() < cluster.pools().len() || pools.len() < cluster.pools().len() {
-        return Vec::new();
-    }
-    let is_left_out = |object: &&Arc<MachineConfig>| {
-        let labels = object.metadata.labels.as_ref();
-        !is_rendered(object) && !selections.iter().any(|selection| selection.matches(labels))
-    };
-    let finding = |object: &Arc<MachineConfig>| {
-        let text = serde_json::to_value(&**object).ok()?;
-        Some(not_selected(&Input::read(Node::from_json(&text)), &pools))
-    };
-    cluster.machine_configs().iter().filter(is_left_out).filter_map(finding).collect()
+    let (pools, broken) = rendering_pools(cluster);
+    let sources: Vec<Input<'_>> =
+        cluster.machine_configs().iter().map(|object| Input::without_spec(object, 0)).collect();
+    seaworthy_render::unselected(&sources, &pools, &broken)
 }
 
 /// Renders a pool as the render controller would, and sets the result as its target in this state.
@@ -247,20 +230,17 @@ async fn render_target(
 ) -> (Option<RenderFailure>, Vec<Finding>) {
     let Some(pool) = cluster.pool(name).cloned() else { return (None, Vec::new()) };
     let current = targeted(&pool).and_then(|name| cluster.machine_config(name)).cloned();
-    let sources = cluster.sources();
-    let controller_config = cluster.controller_config().cloned();
-    let choice = choice::choose(&choice::Inputs {
-        pool: &pool,
-        pools: cluster.pools(),
-        sources: &sources,
-        find: &|name| cluster.machine_config(name).cloned(),
-        controller_config: controller_config.as_deref(),
-        kubelet_configs: cluster.kubelet_configs(),
-        container_runtime_configs: cluster.container_runtime_configs(),
-        build: &preview_inputs.build,
-        is_cluster: preview_inputs.is_cluster,
-        accepts_other_builds: true,
-    });
+    let (choice, sources, controller_config) = {
+        let objects = cluster.choice_objects();
+        let choice = choice::choose(&ChoiceInputs {
+            pool: &pool,
+            objects: &objects,
+            build: &preview_inputs.build,
+            is_cluster: preview_inputs.is_cluster,
+            accepts_other_builds: true,
+        });
+        (choice, objects.sources, objects.controller_config)
+    };
     let mut findings = Vec::new();
     let (rendered, pinned);
     let outcome = match choice {
@@ -301,7 +281,7 @@ async fn render_target(
         Outcome::Rendered(rendered) => cluster.machine_config(&rendered.object.name_any()).cloned(),
         Outcome::Pinned(_) | Outcome::Failed(_) => None,
     };
-    let inputs = publication::Inputs {
+    let inputs = publication::PublicationInputs {
         pool: &pool,
         outcome,
         existing: existing.as_deref(),

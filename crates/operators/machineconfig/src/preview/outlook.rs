@@ -23,7 +23,7 @@ use seaworthy_plan::rollout::forecast::{
     Estimate, Forecast, PastUpdate, estimate, forecast, past_update, short_digest,
 };
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};
-use seaworthy_plan::rollout::{self, PoolSnapshot};
+use seaworthy_plan::rollout::{self, PoolState};
 use seaworthy_plan::status::remark;
 use seaworthy_preview::PreviewProblem;
 
@@ -88,8 +88,8 @@ pub fn outlook(cluster: &ClusterState, name: &str, now: Timestamp) -> Option<Out
     let rendered = cluster.machine_configs().iter().map(|object| &**object).filter(|object| is_rendered(object));
     let topology = cluster.controller_config().and_then(|found| control_plane_topology(found));
     let pools = cluster.pools().iter().map(|pool| &**pool);
-    let snapshot = PoolSnapshot::of(object, pools, rendered, |pool| assignment.nodes_of(pool), topology, now);
-    let inputs = snapshot.inputs();
+    let state = PoolState::of(object, pools, rendered, |pool| assignment.nodes_of(pool), topology, now);
+    let inputs = state.inputs();
     let decision = rollout::decide(&inputs);
     let (chosen, waiting) = first_orders(&inputs, &decision);
     let target = targeted(object);
@@ -180,7 +180,7 @@ pub fn outlook(cluster: &ClusterState, name: &str, now: Timestamp) -> Option<Out
 ///
 /// The controllers decide again as soon as they have given orders. Mostly nothing is left to do then; but an order to a node
 /// that was unavailable takes no more of the budget than before.
-fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) -> (Vec<String>, Vec<Waiting>) {
+fn first_orders(inputs: &rollout::RolloutInputs<'_>, decision: &rollout::Verdicts<'_>) -> (Vec<String>, Vec<Waiting>) {
     let Some(target) = inputs.pool.target() else { return (Vec::new(), decision.waiting.clone()) };
     let mut chosen: Vec<String> = decision.chosen.iter().map(|name| (*name).to_owned()).collect();
     let mut ordered: BTreeSet<String> = chosen.iter().cloned().collect();
@@ -192,7 +192,7 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) 
             view.resource_version = None;
         }
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let next = rollout::decide(&rollout::Inputs { nodes: &members, ..*inputs });
+        let next = rollout::decide(&rollout::RolloutInputs { nodes: &members, ..*inputs });
         let more: Vec<String> = next.chosen.iter().map(|name| (*name).to_owned()).collect();
         if more.is_empty() {
             // Without a node daemon, an order does not change why its node waits.

@@ -11,7 +11,7 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, GeneratorReason, annotation};
 use seaworthy_change::{Decision, ObjectRef, Purpose, Stage, Tables};
 use seaworthy_generate::base::{self, Templates};
-use seaworthy_generate::{Inputs, PoolOutcome, Report};
+use seaworthy_generate::{PoolOutcome, SettingsInputs, SettingsReport};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
 use seaworthy_preview::{PreviewPart, PreviewProblem, PreviewRound};
@@ -54,7 +54,7 @@ impl PreviewPart for BasePart {
             return;
         }
         let Some(object) = objects.named::<ControllerConfig>(CONTROLLER_CONFIG).cloned() else { return };
-        let decision = base::desired(&base::Inputs {
+        let decision = base::desired(&base::BaseInputs {
             controller_config: &object,
             templates: &self.templates,
             cluster_tls: None,
@@ -86,7 +86,7 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
     fn reconcile(&self, round: &mut PreviewRound<'_>) {
         for object in round.objects().of::<K>().to_vec() {
             let objects = round.objects();
-            let decision = K::desired(&Inputs {
+            let decision = K::desired(&SettingsInputs {
                 object: &*object,
                 all: objects.of(),
                 pools: objects.of(),
@@ -107,7 +107,7 @@ impl<K: SettingsKind> PreviewPart for SettingsPart<K> {
 }
 
 /// The refusals and notices of a report.
-fn problems<K: SettingsKind>(name: &str, report: &Report) -> Vec<PreviewProblem> {
+fn problems<K: SettingsKind>(name: &str, report: &SettingsReport) -> Vec<PreviewProblem> {
     let kind = K::kind(&());
     // Messages in the object's status have this prefix; here the severity shows it.
     let plain = |text: &str| text.strip_prefix("Error: ").unwrap_or(text).to_owned();

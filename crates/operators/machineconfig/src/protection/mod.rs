@@ -5,7 +5,7 @@
 //! - Where the policy cannot be installed (an older Kubernetes, missing rights) the controllers revert edits instead.
 
 pub mod policy;
-mod rule;
+pub(crate) mod rule;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};

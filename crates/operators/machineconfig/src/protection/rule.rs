@@ -87,14 +87,19 @@ fn keeps_content(old: &Value, new: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use seaworthy_api::vocabulary::machineconfiguration::label::ROLE;
     use seaworthy_change::ObjectRef;
     use seaworthy_preview::{Admission, AdmissionIssue, Effect};
     use serde_json::json;
 
     use super::*;
-    use crate::preview::admission;
+    use crate::operator::definitions;
+
+    /// The admission of this operator's kinds.
+    pub(crate) fn admission() -> Admission {
+        Admission::of(definitions(), vec![Box::new(ProtectionRule)])
+    }
 
     fn object(kind: &str, spec: Value) -> Value {
         json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})

@@ -21,7 +21,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEve
 use seaworthy_change::{Change, Event, ObjectRef};
 use seaworthy_fetch::Policy;
 use seaworthy_plan::history::pin;
-use seaworthy_plan::rendering::choice::{self, Choice, MissingInput};
+use seaworthy_plan::rendering::choice::{self, Choice, ChoiceInputs, MissingInput};
 use seaworthy_plan::rendering::condition::{self, RenderFailure};
 use seaworthy_plan::rendering::publication::{self, Outcome};
 use seaworthy_plan::rendering::transition::check_return;
@@ -33,7 +33,7 @@ use crate::base::deleted_pools::changes_presence;
 use crate::context::Context;
 use crate::metrics::{PoolLabel, PoolMetrics};
 use crate::render::render_pool::{Remote, RenderContext};
-use crate::render::snapshots::ClusterSnapshots;
+use crate::render::snapshots::ContentSnapshots;
 
 /// How long inputs may be missing before the pool's status reports it, and how long until a failed fetch is retried.
 const INPUTS_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ const MIN_TARGET_INTERVAL: Duration = Duration::from_secs(1);
 pub struct RenderController {
     context: Context,
     applier: Applier,
-    snapshots: Arc<ClusterSnapshots>,
+    snapshots: Arc<ContentSnapshots>,
     remote: Remote,
     metrics: Arc<PoolMetrics>,
     /// Since when a pool waits for its inputs, by pool.
@@ -54,7 +54,7 @@ pub struct RenderController {
 
 impl RenderController {
     /// The controller and the queue that the caches feed.
-    pub fn new(context: &Context, snapshots: Arc<ClusterSnapshots>, policy: Policy) -> (Self, Arc<Queue<String>>) {
+    pub fn new(context: &Context, snapshots: Arc<ContentSnapshots>, policy: Policy) -> (Self, Arc<Queue<String>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let every_pool = {
@@ -160,7 +160,7 @@ impl RenderController {
                 Err(failure) => Outcome::Failed(failure),
             };
             let (build, now) = (&*self.context.build, self.context.now());
-            publication::desired(&publication::Inputs { pool, outcome, existing, build, now })
+            publication::desired(&publication::PublicationInputs { pool, outcome, existing, build, now })
         };
         let mut decision = decide(pool, existing.as_deref());
         self.applier.perform(&decision.warnings).await.result()?;
@@ -249,17 +249,11 @@ impl RenderController {
     async fn reconcile_pool(&self, name: &str) -> Result<Requeue, WriteError> {
         let caches = &self.context.caches;
         let pool = caches.pools.named(name);
-        let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
         let choice = match &pool {
             None => Choice::Deleted,
-            Some(pool) => choice::choose(&choice::Inputs {
+            Some(pool) => choice::choose(&ChoiceInputs {
                 pool,
-                pools: &caches.pools.all(),
-                sources: &caches.sources(),
-                find: &|name| caches.machine_configs.named(name),
-                controller_config: controller_config.as_deref(),
-                kubelet_configs: &caches.kubelet_configs.all(),
-                container_runtime_configs: &caches.container_runtime_configs.all(),
+                objects: &caches.choice_objects(),
                 build: &self.context.build,
                 is_cluster: true,
                 accepts_other_builds: false,
@@ -373,7 +367,7 @@ mod tests {
         let infra = json!({"metadata": {"name": "infra"}, "spec": {}});
         let infra = pools.create(&PostParams::default(), &serde_json::from_value(infra).unwrap()).await.unwrap();
         caches.pools.record_write(infra);
-        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let snapshots = Arc::new(ContentSnapshots::load(&client, NAMESPACE).await.unwrap());
         let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
         let reconcile = async || {
             let requeue = controller.reconcile(&"infra".to_owned()).await.unwrap();
@@ -425,7 +419,7 @@ mod tests {
             let object = serde_json::from_value(file(name, "infra", &format!("/etc/{name}"), "a")).unwrap();
             caches.machine_configs.record_write(configs.create(&PostParams::default(), &object).await.unwrap());
         };
-        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let snapshots = Arc::new(ContentSnapshots::load(&client, NAMESPACE).await.unwrap());
         let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
         let target = || targeted(&caches.pools.named("infra").unwrap()).map(str::to_owned);
         let is_ordered = || context.targets.matches(&caches.pools.named("infra").unwrap());

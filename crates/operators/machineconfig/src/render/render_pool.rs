@@ -1,6 +1,5 @@
 //! Rendering of one pool, for the render controller and for previews: resolves remote content, renders and checks the result.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -8,7 +7,7 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
 use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, SOURCES};
-use seaworthy_fetch::{Digest, Environment, FetchError, FetchRun, Fetcher, Policy, SnapshotKey, Snapshots};
+use seaworthy_fetch::{Digest, Environment, FetchError, FetchRun, Fetcher, Policy, Snapshots};
 use seaworthy_ignition::Node;
 use seaworthy_plan::disruption::reconcilable::{ConfigSide, ConfigSource};
 use seaworthy_plan::history::revision::Sources;
@@ -16,8 +15,8 @@ use seaworthy_plan::rendering::base::base_in;
 use seaworthy_plan::rendering::condition::RenderFailure;
 use seaworthy_plan::rendering::transition::check_reconcilable;
 use seaworthy_plan::rendering::{RenderedPool, owner};
-use seaworthy_render::remote::{ContentRequest, FetchFailure, Resolver};
-use seaworthy_render::{MachineConfig as Input, Pool, Prepared, prepare, render};
+use seaworthy_render::remote::{ContentRequest, Resolution};
+use seaworthy_render::{Context, MachineConfig as Input, Pool, Prepared, prepare, render};
 
 /// How many digits of a digest are kept to distinguish two versions of a MachineConfig.
 const DIGEST_DIGITS: usize = 16;
@@ -59,7 +58,8 @@ pub async fn render_pool(
     };
     let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
     let view = Pool::of(pool).map_err(|findings| RenderFailure::of_findings(&findings))?;
-    let renderer_context = renderer_context(context);
+    let controller_config = context.controller_config.map(seaworthy_render::ControllerConfig::of).unwrap_or_default();
+    let renderer_context = Context::new(context.build, controller_config, context.worker_stream.clone());
     if inputs.is_empty() {
         // The others are not rendered, because their specs are left out; if one of them is selected meanwhile, that triggers
         // another reconcile.
@@ -104,53 +104,35 @@ pub async fn render_pool(
     Ok(RenderedPool { object, sources, is_image_overridden, findings, unstored })
 }
 
-/// The remote content that one input refers to.
-#[derive(Default)]
-struct References {
-    keys: BTreeSet<SnapshotKey>,
-    has_failed: bool,
-}
-
 impl Remote {
     /// Embeds the remote content of inputs. A failed fetch becomes a finding of the input; snapshots that cannot be stored are
     /// returned as messages.
     async fn resolve(&self, prepared: &mut [Prepared<'_>]) -> Vec<String> {
-        let mut resolver = Resolver::new(u32::try_from(prepared.len()).unwrap_or(u32::MAX));
+        let documents = u32::try_from(prepared.len()).unwrap_or(u32::MAX);
+        let mut resolution = Resolution::new(prepared, documents);
         let mut run: Option<FetchRun> = None;
         let mut unstored = Vec::new();
-        let mut references: BTreeMap<String, References> = BTreeMap::new();
         loop {
-            let mut requests = Vec::new();
-            for input in prepared.iter_mut() {
-                let of_input = references.entry(input.source.name().to_owned()).or_default();
-                for ContentRequest { key, request } in resolver.resolve(input) {
-                    of_input.keys.insert(key);
-                    requests.push((key, request));
-                }
-            }
-            if requests.is_empty() {
-                for (name, of_input) in &references {
-                    self.snapshots.note(name, &of_input.keys, !of_input.has_failed);
+            let needed = resolution.needed();
+            if needed.is_empty() {
+                for (name, references) in resolution.references() {
+                    self.snapshots.note(name, &references.keys, !references.has_failed);
                 }
                 return unstored;
             }
             // Noted before it is stored, so that it is stored with the MachineConfig that refers to it.
-            references.iter().for_each(|(name, of_input)| self.snapshots.note(name, &of_input.keys, false));
+            for (name, references) in resolution.references() {
+                self.snapshots.note(name, &references.keys, false);
+            }
             let run = run.get_or_insert_with(|| self.run());
+            let requests: Vec<_> = needed.into_iter().map(|ContentRequest { key, request }| (key, request)).collect();
             let outcomes = run.obtain(&requests).await;
             for ((key, _), outcome) in requests.into_iter().zip(outcomes) {
                 for problem in &outcome.problems {
                     tracing::warn!(%problem, "cannot store snapshot");
                     unstored.push(problem.to_string());
                 }
-                if outcome.content.is_err() {
-                    // Further references in this content are not known.
-                    references
-                        .values_mut()
-                        .filter(|of_input| of_input.keys.contains(&key))
-                        .for_each(|of_input| of_input.has_failed = true);
-                }
-                resolver.answer(key, outcome.content.map_err(unavailable));
+                resolution.answer(key, outcome.content, advice);
             }
         }
     }
@@ -162,18 +144,6 @@ impl Remote {
         let fetcher =
             Fetcher::new(self.policy.clone(), Arc::new(SystemTime::now)).with_environment(Environment::of_process());
         FetchRun::new(fetcher, Arc::clone(&self.snapshots))
-    }
-}
-
-fn renderer_context(context: &RenderContext<'_>) -> seaworthy_render::Context {
-    seaworthy_render::Context {
-        // Inputs of another build are waited for, see `unready`.
-        build: context.build.to_owned(),
-        controller_config: context.controller_config.map(seaworthy_render::ControllerConfig::of).unwrap_or_default(),
-        streams: None,
-        worker_stream: context.worker_stream.clone(),
-        keeps_references: false,
-        refuses_large: true,
     }
 }
 
@@ -200,20 +170,18 @@ fn with_largest(failure: RenderFailure, inputs: &[Arc<MachineConfig>]) -> Render
     RenderFailure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
 }
 
-/// Why a fetch failed, with advice for the administrator of the controllers.
-fn unavailable(error: FetchError) -> FetchFailure {
-    let advice = error
-        .allow_pattern()
-        .map(|pattern| format!("; if content may come from there, start the controllers with --allow-host {pattern}"));
-    let mut unavailable = FetchFailure::from(error);
-    unavailable.message.extend(advice);
-    unavailable
+/// The option of the controllers that helps against a fetch error.
+fn advice(error: &FetchError) -> Option<String> {
+    let pattern = error.allow_pattern()?;
+    Some(format!("; if content may come from there, start the controllers with --allow-host {pattern}"))
 }
 
 #[cfg(test)]
 mod tests {
     use seaworthy_api::vocabulary::machineconfiguration::label;
-    use seaworthy_fetch::{Snapshot, SnapshotError};
+    use std::collections::BTreeSet;
+
+    use seaworthy_fetch::{Snapshot, SnapshotError, SnapshotKey};
     use serde_json::{Value, json};
 
     use super::*;

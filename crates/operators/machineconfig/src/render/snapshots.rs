@@ -30,7 +30,7 @@ const CONTENT_KEY: &str = "content";
 const UNREFERENCED_GRACE_PERIOD: Duration = Duration::from_secs(60 * 60);
 
 /// The snapshots of a cluster.
-pub struct ClusterSnapshots {
+pub struct ContentSnapshots {
     namespace: String,
     memory: MemorySnapshots,
     index: Mutex<SnapshotIndex>,
@@ -108,9 +108,9 @@ impl SnapshotIndex {
     }
 }
 
-impl ClusterSnapshots {
+impl ContentSnapshots {
     /// Reads the snapshots of the cluster.
-    pub async fn load(client: &Client, namespace: &str) -> Result<ClusterSnapshots, kube::Error> {
+    pub async fn load(client: &Client, namespace: &str) -> Result<ContentSnapshots, kube::Error> {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let found = secrets.list(&ListParams::default().labels(label::SNAPSHOT.as_str())).await?;
         let memory = MemorySnapshots::new(MAX_TOTAL_BYTES);
@@ -121,7 +121,7 @@ impl ClusterSnapshots {
                 tracing::warn!(%error, "ignoring snapshot");
             }
         }
-        Ok(ClusterSnapshots { namespace: namespace.to_owned(), memory, index: Mutex::new(index) })
+        Ok(ContentSnapshots { namespace: namespace.to_owned(), memory, index: Mutex::new(index) })
     }
 
     /// Writes new snapshots to the cluster. One that another process has written under the same key meanwhile stays, and is
@@ -176,7 +176,7 @@ impl ClusterSnapshots {
     }
 }
 
-impl Snapshots for ClusterSnapshots {
+impl Snapshots for ContentSnapshots {
     fn get(&self, key: &SnapshotKey) -> Result<Option<Snapshot>, SnapshotError> {
         self.memory.get(key)
     }
@@ -322,7 +322,7 @@ mod tests {
         let cluster = seaworthy_testkit::Embedded::start().await;
         let context = crate::Context::new(cluster.client());
         let applier = context.applier("test");
-        let load = async || ClusterSnapshots::load(&context.client, "default").await.unwrap();
+        let load = async || ContentSnapshots::load(&context.client, "default").await.unwrap();
         let snapshots = load().await;
         let keys = |digits: &[&str]| -> BTreeSet<SnapshotKey> { digits.iter().map(|digit| key(digit)).collect() };
         snapshots.note("50-a", &keys(&["a", "b"]), true);
@@ -361,7 +361,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn unreferenced_snapshots_are_removed_when_there_is_no_room() {
         let full = |wanted: &[&str]| {
-            let snapshots = ClusterSnapshots {
+            let snapshots = ContentSnapshots {
                 namespace: "default".to_owned(),
                 memory: MemorySnapshots::new(10),
                 index: Mutex::default(),

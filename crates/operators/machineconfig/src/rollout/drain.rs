@@ -166,7 +166,7 @@ impl Controller for DrainController {
             view.since_when(NodeCondition::Cordoned, ConditionStatus::True),
             self.drains.last_progress(name, view.drain_blocked().is_some(), now),
         );
-        let inputs = drain::Inputs {
+        let inputs = drain::DrainInputs {
             node: &view,
             evictions: &found,
             // Only a drain in progress counts: a finished one may be of an earlier order.

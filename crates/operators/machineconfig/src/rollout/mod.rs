@@ -11,7 +11,7 @@
 
 pub mod active_drains;
 pub mod announcements;
-pub mod cluster_snapshot;
+pub mod cluster_objects;
 pub mod drain;
 pub mod gauges;
 
@@ -31,7 +31,7 @@ use seaworthy_plan::rendering::built_in::missing_pool;
 use seaworthy_plan::rollout::pool;
 use seaworthy_plan::rollout::reservation::{Reservation, SettledNodes};
 use seaworthy_plan::rollout::waiting::Reason;
-use seaworthy_plan::rollout::{PoolSnapshot, quorum_partner};
+use seaworthy_plan::rollout::{PoolState, quorum_partner};
 use seaworthy_plan::status::node_status;
 use seaworthy_plan::status::remark;
 use seaworthy_runtime::{Applier, Controller, Delta, Key, Queue, Requeue, WriteError};
@@ -42,7 +42,7 @@ use crate::cached_node::CachedNode;
 use crate::context::Context;
 use crate::rollout::active_drains::ActiveDrains;
 use crate::rollout::announcements::Announcements;
-use crate::rollout::cluster_snapshot::{ClusterSnapshot, ProgressJoin};
+use crate::rollout::cluster_objects::{ClusterObjects, ProgressJoin};
 use crate::rollout::gauges::Gauges;
 
 /// How long after an order its node may respond before its MachineConfigNode reports the update: an update without a reboot is
@@ -143,16 +143,16 @@ impl RolloutController {
         (controller, queue)
     }
 
-    /// A snapshot, and the reservations on these pools. Nodes that are cached at an older state than in a reservation are read
-    /// again, so that unavailable ones are known to be. Reservations of other nodes are dropped after that, since their orders can
-    /// no longer be given: the node is deleted, in another pool, or the reservation was edited.
-    async fn snapshot_of<const N: usize>(
+    /// The objects at one moment, and the reservations on these pools. Nodes that are cached at an older state than in a reservation
+    /// are read again, so that unavailable ones are known to be. Reservations of other nodes are dropped after that, since their
+    /// orders can no longer be given: the node is deleted, in another pool, or the reservation was edited.
+    async fn objects_of<const N: usize>(
         &self,
         names: [&str; N],
-    ) -> Result<(ClusterSnapshot, [Reservation; N]), WriteError> {
+    ) -> Result<(ClusterObjects, [Reservation; N]), WriteError> {
         loop {
-            let snapshot = ClusterSnapshot::of(&self.context.caches);
-            let reservations = names.map(|name| snapshot.reservation(name));
+            let objects = ClusterObjects::of(&self.context.caches);
+            let reservations = names.map(|name| objects.reservation(name));
             let mut unread: BTreeSet<&String> = BTreeSet::new();
             for (name, (reservation, stale)) in names.into_iter().zip(&reservations) {
                 let settled = self.memory().settled.get(name).cloned().unwrap_or_default();
@@ -166,7 +166,7 @@ impl RolloutController {
                 self.memory().settled.entry(name.to_owned()).or_default().note(reservation, stale);
             }
             if is_all_read {
-                return Ok((snapshot, reservations.map(|(reservation, stale)| reservation.without(&stale))));
+                return Ok((objects, reservations.map(|(reservation, stale)| reservation.without(&stale))));
             }
         }
     }
@@ -177,13 +177,13 @@ impl RolloutController {
         let topology = controller_config.as_deref().and_then(control_plane_topology);
         let (cluster, reservation, of_partner) = match quorum_partner(name, topology) {
             None => {
-                let (cluster, [reservation]) = self.snapshot_of([name]).await?;
+                let (cluster, [reservation]) = self.objects_of([name]).await?;
                 (cluster, reservation, Reservation::default())
             }
             Some(other) => {
                 // Its reservations are not written at the resource version of this pool: they must be read now.
                 self.applier.read::<MachineConfigPool>(other).await?;
-                let (cluster, [reservation, of_partner]) = self.snapshot_of([name, other]).await?;
+                let (cluster, [reservation, of_partner]) = self.objects_of([name, other]).await?;
                 (cluster, reservation, of_partner)
             }
         };
@@ -235,17 +235,16 @@ impl RolloutController {
         let now = to_second(self.context.now());
         let rendered = cluster.rendered.iter().map(|object| &**object);
         let nodes_of = |pool: &str| if pool == name { nodes } else { others.as_slice() };
-        let snapshot =
-            PoolSnapshot::of(object, cluster.pools.iter().map(|pool| &**pool), rendered, nodes_of, topology, now)
-                .with_reservations(reservation, of_partner)
-                .with_operator_nodes(&operator_nodes);
+        let state = PoolState::of(object, cluster.pools.iter().map(|pool| &**pool), rendered, nodes_of, topology, now)
+            .with_reservations(reservation, of_partner)
+            .with_operator_nodes(&operator_nodes);
         let certificates = controller_config
             .as_ref()
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
         let (unanswered, blockers) = (self.unanswered(), self.drains.blockers());
-        let decision = pool::desired(&pool::Inputs {
-            rollout: snapshot.inputs(),
+        let decision = pool::desired(&pool::PoolRolloutInputs {
+            rollout: state.inputs(),
             blockers: &blockers,
             unanswered: &unanswered,
             conflicting: &conflicting,
@@ -289,23 +288,23 @@ impl RolloutController {
 
     /// Reports on the MachineConfigNodes of the nodes without a pool why they are not updated.
     async fn unassigned(&self) -> Result<Requeue, WriteError> {
-        let snapshot = ClusterSnapshot::of(&self.context.caches);
+        let objects = ClusterObjects::of(&self.context.caches);
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
-        if missing_pool(controller_config.as_deref(), &snapshot.pools).is_some() {
+        if missing_pool(controller_config.as_deref(), &objects.pools).is_some() {
             return Ok(Requeue::on_change());
         }
-        let mut progress = ProgressJoin::new(&snapshot.progress);
-        let views: Vec<NodeView<'_>> = snapshot.nodes.iter().map(|node| progress.view(node)).collect();
-        let pools = PoolSelectors::new(snapshot.pools.iter().map(|pool| PoolView::of(pool)));
+        let mut progress = ProgressJoin::new(&objects.progress);
+        let views: Vec<NodeView<'_>> = objects.nodes.iter().map(|node| progress.view(node)).collect();
+        let pools = PoolSelectors::new(objects.pools.iter().map(|pool| PoolView::of(pool)));
         let assignment = pools.assign(&views);
         let now = to_second(self.context.now());
         let reasons: Vec<(&NodeView<'_>, Option<Reason>)> =
             assignment.without.iter().map(|(node, membership)| (*node, membership.reason())).collect();
         let in_vain = |node: &&NodeView<'_>| matches!(pools.of(node), Membership::In { ignored: Some(_), .. });
         self.gauges.set_alerts(views.iter().filter(in_vain).map(|node| node.name.to_owned()).collect());
-        let mut changes = self.orphans(&snapshot, &views).await?;
+        let mut changes = self.orphans(&objects, &views).await?;
         changes.extend(reasons.iter().flat_map(|(node, reason)| {
-            let inputs = node_status::Inputs {
+            let inputs = node_status::NodeStatusInputs {
                 node,
                 pool: None,
                 target: None,
@@ -322,9 +321,9 @@ impl RolloutController {
 
     /// Deletes the MachineConfigNodes of deleted nodes. That the node is deleted is read from the API: a cache may lag, and the
     /// conditions of a deleted MachineConfigNode would be lost.
-    async fn orphans(&self, snapshot: &ClusterSnapshot, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
+    async fn orphans(&self, objects: &ClusterObjects, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
         let mut changes = Vec::new();
-        for orphan in node_status::orphans(snapshot.progress.iter().map(|found| &**found), nodes) {
+        for orphan in node_status::orphans(objects.progress.iter().map(|found| &**found), nodes) {
             if self.applier.read::<CachedNode>(&orphan.name_any()).await?.is_none() {
                 changes.push(Change::delete(ObjectRef::of(orphan)));
             }

@@ -19,13 +19,13 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
-use seaworthy_machineconfig::operator::MachineConfigOptions;
-use seaworthy_machineconfig::preview::{Preview, PreviewInputs, admission, preview_changes};
+use seaworthy_machineconfig::operator::{MachineConfigOptions, definitions};
+use seaworthy_machineconfig::preview::{Preview, PreviewInputs, preview_changes};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::{Context, operator};
 use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::rollout::waiting::Waiting;
-use seaworthy_preview::ApplyResult;
+use seaworthy_preview::{Admission, ApplyResult};
 use seaworthy_runtime::{NAMESPACE, Operator as _};
 use seaworthy_testkit::{Embedded, NodeBehaviour, NodeSimulator, SeededRandom, controller_config, file};
 use serde::de::DeserializeOwned;
@@ -227,7 +227,8 @@ async fn cluster(seed: u64) -> usize {
     let parts = MachineConfigOperator::default().preview_parts();
     let before = ClusterState::read(&client, ReadScope::Preview(&parts)).await.unwrap();
     let mut after = before.clone();
-    let admission = admission().for_changes();
+    let rules = MachineConfigOperator::default().admission_rules();
+    let admission = Admission::of(definitions(), rules).for_changes();
     let ordered = orders(&client).await;
     for manifest in &manifests {
         let (previewed, mut found) =

@@ -11,15 +11,21 @@ use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::cluster_state::{ClusterState, ReadScope};
-use seaworthy_machineconfig::preview::{Preview, PreviewInputs, admission, preview_changes, reverted_target};
+use seaworthy_machineconfig::operator::definitions;
+use seaworthy_machineconfig::preview::{Preview, PreviewInputs, preview_changes, reverted_target};
 use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_plan::disruption::Level;
-use seaworthy_preview::ApplyOutcome;
+use seaworthy_preview::{Admission, ApplyOutcome};
 use seaworthy_runtime::{Operator as _, admission_policies};
 use serde_json::{Value, json};
 
 use crate::drain::create_blocked_pod;
 use crate::fleet::{Fleet, condition, file, has_reached, target};
+
+/// The admission of this operator's kinds.
+fn admission() -> Admission {
+    Admission::of(definitions(), MachineConfigOperator::default().admission_rules())
+}
 
 pub async fn preview_of(fleet: &Fleet, manifest: &Value) -> Preview {
     preview_after(fleet, |cluster| {

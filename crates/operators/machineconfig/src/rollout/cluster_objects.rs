@@ -1,4 +1,4 @@
-//! Cluster snapshot: the objects of several caches at one moment, and their relations.
+//! Cluster objects: those of several caches at one moment, and their relations.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::cached_node::CachedNode;
 use crate::caches::Caches;
 
 /// The inputs of a roll-out decision at one moment.
-pub struct ClusterSnapshot {
+pub struct ClusterObjects {
     pub pools: Vec<Arc<MachineConfigPool>>,
     /// Sorted by name.
     pub nodes: Vec<Arc<CachedNode>>,
@@ -23,19 +23,19 @@ pub struct ClusterSnapshot {
     pub rendered: Vec<Arc<MachineConfig>>,
 }
 
-impl ClusterSnapshot {
+impl ClusterObjects {
     /// The present objects of the caches.
-    pub fn of(caches: &Caches) -> ClusterSnapshot {
-        let snapshot = ClusterSnapshot {
+    pub fn of(caches: &Caches) -> ClusterObjects {
+        let objects = ClusterObjects {
             pools: caches.pools.all(),
             nodes: caches.nodes.all(),
             progress: caches.machine_config_nodes.all(),
             rendered: caches.machine_configs.filter(is_rendered),
         };
         // A node that is not found because of a wrong order would be taken for deleted.
-        debug_assert!(snapshot.nodes.is_sorted_by_key(|node| node.name()));
-        debug_assert!(snapshot.progress.is_sorted_by_key(|found| found.metadata.name.as_deref()));
-        snapshot
+        debug_assert!(objects.nodes.is_sorted_by_key(|node| node.name()));
+        debug_assert!(objects.progress.is_sorted_by_key(|found| found.metadata.name.as_deref()));
+        objects
     }
 
     /// The reservation on a pool, and the reserved nodes that are not cached here in a state as late as at their reservation.
@@ -121,17 +121,17 @@ mod tests {
         let revisions = [("w-a", "5"), ("w.a", "6"), ("w1", "5"), ("w10", "4"), ("w2", "5"), ("w3", "5")];
         let reserved = revisions.map(|(node, revision)| (node.to_owned(), revision.to_owned())).into();
         let reservation = Reservation { config: "c".to_owned(), nodes: reserved };
-        let snapshot = ClusterSnapshot {
+        let objects = ClusterObjects {
             pools: vec![pool("master", &Reservation::default()), pool("worker", &reservation)],
             nodes: nodes.into(),
             progress: Vec::new(),
             rendered: Vec::new(),
         };
-        assert!(snapshot.nodes.is_sorted_by_key(|node| node.name()));
+        assert!(objects.nodes.is_sorted_by_key(|node| node.name()));
         let stale = ["w.a", "w1", "w3"].map(str::to_owned).to_vec();
-        assert_eq!(snapshot.reservation("worker"), (reservation, stale));
-        assert_eq!(snapshot.reservation("master"), Default::default());
-        assert_eq!(snapshot.reservation("none"), Default::default());
+        assert_eq!(objects.reservation("worker"), (reservation, stale));
+        assert_eq!(objects.reservation("master"), Default::default());
+        assert_eq!(objects.reservation("none"), Default::default());
     }
 
     #[test]
