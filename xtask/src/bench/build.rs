@@ -182,6 +182,8 @@ fn numbers(before: Option<&Measured>, after: &Measured) -> Table {
         ("after", Align::Right),
         ("after / before", Align::Right),
     ]);
+    let commit = |measured: Option<&Measured>| measured.map_or_else(|| "–".to_owned(), |it| it.commit.clone());
+    table.row(["commit".to_owned(), commit(before), commit(Some(after)), "–".to_owned()]);
     let mut row = |what: &str, value: &dyn Fn(&Measured) -> Option<(f64, String)>| {
         let (old, new) = (before.and_then(value), value(after));
         let ratio = old.as_ref().zip(new.as_ref()).map(|((old, _), (new, _))| new / old.max(f64::MIN_POSITIVE));
@@ -191,7 +193,6 @@ fn numbers(before: Option<&Measured>, after: &Measured) -> Table {
     };
     let time = |time: Duration| (time.as_secs_f64(), format!("{:.1} min", minutes(time)));
     let count = |count: usize| (count as f64, count.to_string());
-    row("commit", &|it| Some((0.0, it.commit.clone())).filter(|_| before.is_some() || !it.commit.is_empty()));
     row("release build, wall time", &|it| Some(time(it.release.wall)));
     row("release build, processor time", &|it| Some(time(it.release.processor)));
     row("release build, packages", &|it| Some(count(it.release.packages)));

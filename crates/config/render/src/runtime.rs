@@ -57,9 +57,13 @@ fn dropins<'n, 'a>(config: &'n Node<'a>) -> Vec<&'n Node<'a>> {
     dropins
 }
 
-/// CRI-O's drop-ins that are not TOML, and why: CRI-O does not start with one.
+/// CRI-O's drop-ins that are not TOML, and why: CRI-O does not start with one. TOML is that of version 1.1, which allows a little more
+/// than older releases of CRI-O. A file that Ignition completes with `append` is not checked: its contents are only a part of it.
 pub(crate) fn invalid_dropins<'n, 'a>(config: &'n Node<'a>) -> Vec<(&'n Node<'a>, String)> {
     let invalid = |file: &'n Node<'a>| {
+        if !file.list_of("append").is_empty() {
+            return None;
+        }
         let body = body_of(file, MAX_DROPIN_BYTES).ok()?;
         let why = match std::str::from_utf8(&body) {
             Ok(text) => toml_error(text)?,

@@ -7,7 +7,8 @@
 //!
 //! Differs: an apply is a merge patch here, because the tables have neither the schemas of kinds nor the field managers that server-side
 //! apply needs (`seaworthy_fields`, which lies above this crate). So a list replaces a list, and a field that is not applied any more
-//! stays. An eviction is a deletion, whatever PodDisruptionBudgets allow. No decision that is previewed applies or evicts.
+//! stays. The generation is not counted: no decision that is previewed reads it after a write. An eviction is a deletion, whatever
+//! PodDisruptionBudgets allow. No decision that is previewed applies or evicts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -165,6 +166,10 @@ impl Run<'_> {
         let live = || table.get(&object).unwrap_or_default();
         let new = match (action, &found) {
             (Action::Create(_), Some(_)) => return Err(MemoryError::Exists(object)),
+            (Action::Create(body), None) if has_resource_version(body) => {
+                let error = "a new object has a resourceVersion, which the API refuses".to_owned();
+                return Err(MemoryError::Invalid(Box::new(object), error));
+            }
             (Action::Create(body) | Action::Apply(body), None) => identified(body.clone(), &object, self.now),
             (Action::Replace(_) | Action::Patch(_) | Action::PatchStatus(_) | Action::ApplyStatus(_), None) => {
                 return Err(MemoryError::Missing(object));
@@ -237,6 +242,11 @@ fn conflict(object: &ObjectRef, action: &Action, found: Option<&ObjectMeta>) -> 
         .then(|| "it has changed since it was decided on".to_owned())
 }
 
+/// Whether the body of a change is bound to a resource version.
+fn has_resource_version(body: &Value) -> bool {
+    body.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty())
+}
+
 fn has_finalizers(metadata: &ObjectMeta) -> bool {
     metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
 }
@@ -281,7 +291,6 @@ pub fn planned_uid(object: &ObjectRef) -> String {
 /// A new object as the API server would store it: with an identity.
 fn identified(mut body: Value, object: &ObjectRef, now: Timestamp) -> Value {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
-        metadata.remove("resourceVersion");
         metadata.insert("uid".to_owned(), json!(planned_uid(object)));
         metadata.insert("creationTimestamp".to_owned(), json!(to_second(now).to_string()));
     }

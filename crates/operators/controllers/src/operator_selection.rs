@@ -93,8 +93,9 @@ mod tests {
     #[test]
     fn unknown_name_is_refused_with_the_accepted_ones() {
         let error = parse(&["rollouts"]).unwrap_err();
-        let accepted = accepted(&all(OperatorOptions::default())).join(", ");
-        assert!(error.contains("rollouts") && error.ends_with(&format!("one of {accepted}")), "{error}");
+        // Written out, as users and scripts know them: a name that is lost here breaks their command lines.
+        let accepted = "one of machineconfig, base, kubelet, container-runtime, render, rollout, garbage";
+        assert!(error.contains("rollouts") && error.ends_with(accepted), "{error}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct Controllers {
     /// repeated
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
-    /// Namespace of the leases and of fetched remote content
+    /// Namespace of the leases and of fetched remote content; created if missing
     #[arg(long, value_name = "NAME", default_value = seaworthy_runtime::NAMESPACE)]
     pub namespace: String,
     /// Serve /metrics, /healthz and /readyz on this address [default: disabled]

@@ -159,6 +159,7 @@ pub fn problem_json(problem: &PreviewProblem) -> Value {
         "severity": problem.severity.to_string(),
         "object": problem.object.as_ref().map(ToString::to_string),
         "message": problem.message,
+        "leavesPreviewIncomplete": problem.leaves_preview_incomplete,
     })
 }
 
