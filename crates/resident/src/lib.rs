@@ -16,27 +16,38 @@ use nix::sys::mman::{MmapAdvise, madvise};
 pub use huge_pages::disable_huge_pages;
 pub use mapping::Mapping;
 
-/// Releases all pages of the program's own code and of the constants before it. Pages in use are read back on the next access.
+/// The program's own code, and the constants before it.
 ///
-/// Libraries keep theirs: a library, and any file that one has mapped briefly, can be unmapped at any time, and another mapping
-/// can take its place before it is released.
-///
-/// # Errors
-///
-/// If /proc/self/maps cannot be read, or the kernel refuses. Nothing but memory is lost.
-pub fn release_code_pages() -> io::Result<()> {
-    own_code()?.iter().try_for_each(release)
-}
+/// Looked up once: these mappings stay for as long as the program runs, and a lookup at every release would need code itself.
+pub struct OwnCode(Vec<Mapping>);
 
-/// The mappings of the program's own code, and of the constants before it.
-///
-/// # Errors
-///
-/// If /proc/self/maps cannot be read.
-pub fn own_code() -> io::Result<Vec<Mapping>> {
-    // Not by inode: the inode in the list of mappings may differ from the one that the filesystem reports.
-    let here = (own_code as *const ()).addr();
-    Ok(Mapping::around(&Mapping::of_this_process()?, here))
+impl OwnCode {
+    /// Finds the mappings of this process.
+    ///
+    /// # Errors
+    ///
+    /// If /proc/self/maps cannot be read.
+    pub fn find() -> io::Result<OwnCode> {
+        // Not by inode: the inode in the list of mappings may differ from the one that the filesystem reports.
+        let here = (OwnCode::find as *const ()).addr();
+        Ok(OwnCode(Mapping::around(&Mapping::of_this_process()?, here)))
+    }
+
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.0
+    }
+
+    /// Releases all pages. Those in use are read back on the next access.
+    ///
+    /// Libraries keep theirs: a library, and any file that one has mapped briefly, can be unmapped at any time, and another
+    /// mapping can take its place before it is released.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses. Nothing but memory is lost.
+    pub fn release(&self) -> io::Result<()> {
+        self.0.iter().try_for_each(release)
+    }
 }
 
 #[allow(unsafe_code, reason = "`madvise` has no safe form")]

@@ -3,10 +3,13 @@
 
 use std::fs;
 
+use seaworthy_resident::OwnCode;
+
 /// How much code is resident, in KiB.
 fn resident() -> u64 {
-    let own = seaworthy_resident::own_code().unwrap();
+    let own = OwnCode::find().unwrap();
     // The constants that the file begins with, and the code.
+    let own = own.mappings();
     assert_eq!(own.len(), 2, "{own:?}");
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_code = false;
@@ -27,8 +30,9 @@ fn code_is_released_and_read_back() {
     resident();
     let before = resident();
     assert!(before > 0, "there is code");
+    let own = OwnCode::find().unwrap();
     for _ in 0..3 {
-        seaworthy_resident::release_code_pages().unwrap();
+        own.release().unwrap();
     }
     // The process goes on, and has less.
     let after = resident();
