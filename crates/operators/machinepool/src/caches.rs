@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Resource as _;
 use seaworthy_api::cluster::v1beta2::{Cluster, Machine, MachinePool};
+use seaworthy_api::vocabulary::cluster::MACHINE_POOL_MANAGER;
 use seaworthy_runtime::{Cache, CacheSet};
 
 use crate::provider::ProviderDefinition;
@@ -22,7 +23,8 @@ impl Default for Caches {
         Caches {
             pools: Arc::default(),
             clusters: Arc::default(),
-            machines: Arc::default(),
+            // What is applied to Machines follows the template, labels that it has no more included.
+            machines: Arc::new(Cache::with_fields_of(MACHINE_POOL_MANAGER)),
             // An applied definition carries itself once more in an annotation.
             definitions: Arc::new(Cache::with_transform(|found: &mut ProviderDefinition| {
                 found.meta_mut().annotations = None;

@@ -20,6 +20,11 @@ pub struct ClusterFacts {
 }
 
 impl ClusterFacts {
+    /// Whether it can be connected to.
+    pub fn is_ready(&self) -> bool {
+        self.is_provisioned && self.is_initialized
+    }
+
     pub fn of(cluster: &Cluster) -> ClusterFacts {
         let metadata = &cluster.metadata;
         let initialization = cluster.status.as_ref().and_then(|status| status.initialization.as_ref());

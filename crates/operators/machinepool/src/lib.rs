@@ -16,6 +16,7 @@ mod operator;
 mod pool_controller;
 mod pool_directory;
 mod pool_progress;
+mod pool_queue;
 mod provider;
 mod rights;
 mod task_guard;

@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 use kube::Error;
+use seaworthy_api::cluster::v1beta2::MachinePool;
 use seaworthy_change::{Action, Decision};
 use seaworthy_plan::machinepool::NodeDeletion;
 use seaworthy_runtime::write_error::WriteErrorCause;
-use seaworthy_runtime::{Applier, Key, Queue, ReconcileError as _, WriteError};
+use seaworthy_runtime::{Applier, Key, ReconcileError as _, WriteError};
 use tokio::time::Instant;
 
 use crate::metrics::MachinePoolMetrics;
+use crate::pool_queue::PoolQueue;
 use crate::task_guard::TaskGuard;
 
 /// The delay after a first failure, which as a rule is a heartbeat of the Node in between; each further one doubles it.
@@ -24,7 +26,7 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 pub struct NodeWrites {
-    queue: Arc<Queue<Key>>,
+    queue: Arc<PoolQueue>,
     metrics: Arc<MachinePoolMetrics>,
     pools: Mutex<HashMap<Key, PoolWrites>>,
 }
@@ -32,6 +34,8 @@ pub struct NodeWrites {
 /// The last decision of a pool.
 #[derive(Debug, Default)]
 struct PoolWrites {
+    /// The pool's uid: one that was created again under its name is another pool.
+    uid: Option<String>,
     running: Option<TaskGuard>,
     /// Whether another decision came while it was being performed.
     is_outdated: bool,
@@ -43,46 +47,51 @@ struct PoolWrites {
 }
 
 impl NodeWrites {
-    pub fn new(queue: Arc<Queue<Key>>, metrics: Arc<MachinePoolMetrics>) -> NodeWrites {
+    pub fn new(queue: Arc<PoolQueue>, metrics: Arc<MachinePoolMetrics>) -> NodeWrites {
         NodeWrites { queue, metrics, pools: Mutex::default() }
     }
 
     /// Performs a decision, unless one of this pool is being performed.
     pub fn perform(
         self: &Arc<Self>,
-        pool: &Key,
+        pool: &MachinePool,
         applier: &Applier,
         decision: Decision<'static, ()>,
         is_deletion: bool,
     ) {
+        let key = Key::of(pool);
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let writes = pools.entry(pool.clone()).or_default();
+        let writes = pools.entry(key.clone()).or_default();
+        if writes.uid != pool.metadata.uid {
+            *writes = PoolWrites { uid: pool.metadata.uid.clone(), ..PoolWrites::default() };
+        }
         if writes.running.is_some() {
             writes.is_outdated = true;
             return;
         }
         let delay = writes.not_before.map(|time| time.saturating_duration_since(Instant::now()));
         if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
-            self.queue.mark_after(pool.clone(), delay);
+            self.queue.mark_after(key, delay);
             return;
         }
-        let (this, applier, pool) = (Arc::downgrade(self), applier.clone(), pool.clone());
+        let (this, applier, uid) = (Arc::downgrade(self), applier.clone(), writes.uid.clone());
         writes.running = Some(TaskGuard::spawn(async move {
             let outcome = applier.perform(&decision).await;
             let deletions = decision.changes().filter(|change| change.action == Action::Delete);
             let deleted = deletions.filter(|change| outcome.is_done(&change.object)).count();
             if let Some(this) = this.upgrade() {
                 this.metrics.retired_nodes.inc_by(u64::try_from(deleted).unwrap_or_default());
-                this.finish(&pool, outcome.failures.first().map(failure), is_deletion);
+                this.finish(&key, uid.as_deref(), outcome.failures.first().map(failure), is_deletion);
             }
         }));
     }
 
     /// Reads what became of the last deletion of the pool's Nodes.
-    pub fn with_deletion<T>(&self, pool: &Key, read: impl FnOnce(NodeDeletion<'_>) -> T) -> T {
+    pub fn with_deletion<T>(&self, pool: &MachinePool, read: impl FnOnce(NodeDeletion<'_>) -> T) -> T {
         let deletion = {
             let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-            pools.get(pool).and_then(|writes| writes.deletion.clone())
+            let writes = pools.get(&Key::of(pool)).filter(|writes| writes.uid == pool.metadata.uid);
+            writes.and_then(|writes| writes.deletion.clone())
         };
         read(match &deletion {
             None => NodeDeletion::NotTried,
@@ -97,10 +106,10 @@ impl NodeWrites {
         drop(forgotten);
     }
 
-    fn finish(&self, pool: &Key, failure: Option<String>, is_deletion: bool) {
+    fn finish(&self, pool: &Key, uid: Option<&str>, failure: Option<String>, is_deletion: bool) {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         // One that was forgotten meanwhile is gone.
-        let Some(writes) = pools.get_mut(pool) else { return };
+        let Some(writes) = pools.get_mut(pool).filter(|writes| writes.uid.as_deref() == uid) else { return };
         // The task that runs this ends by itself: it waits for nothing any more.
         writes.running = None;
         let is_outdated = std::mem::take(&mut writes.is_outdated);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use futures::future::FutureExt as _;
+use futures::future::{FutureExt as _, join_all};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource as _;
@@ -11,15 +11,18 @@ use seaworthy_api::vocabulary::cluster::label;
 use seaworthy_deploy::{Account, OperatorManifest};
 use seaworthy_runtime::{
     Applier, CacheSet, Controller as _, Delta, EnabledControllers, Key, Operator, OperatorContext, OperatorInstance,
-    Queue, worker,
+    worker,
 };
 
 use crate::caches::Caches;
 use crate::cluster_facts::ClusterFacts;
 use crate::machine_index::{MachineIndex, pool_label};
 use crate::metrics::MachinePoolMetrics;
+use crate::node_writes::NodeWrites;
 use crate::pool_controller::PoolController;
 use crate::pool_directory::{PoolDirectory, ProviderKey};
+use crate::pool_progress::PoolProgress;
+use crate::pool_queue::PoolQueue;
 use crate::provider::{GroupKind, ProviderCaches, ProviderObject};
 use crate::rights;
 use crate::workload::WorkloadClusters;
@@ -74,14 +77,15 @@ async fn run(
     let _metrics = ClearMetrics(context.metrics.set());
     // A decision on a cache that is not filled would take what is missing for deleted.
     set.synced().await;
-    let queue = Arc::<Queue<Key>>::default();
+    let queue = Arc::<PoolQueue>::default();
     let controller = controller(&context, &caches, set, &queue);
-    worker::run(&controller, &queue, &context.leadership, &*context.metrics).await;
+    let workers = queue.workers().map(|queue| worker::run(&controller, queue, &context.leadership, &*context.metrics));
+    join_all(workers).await;
     Ok(())
 }
 
 /// The controller, with listeners that mark the pools which a change concerns.
-fn controller(context: &OperatorContext, caches: &Caches, set: CacheSet, queue: &Arc<Queue<Key>>) -> PoolController {
+fn controller(context: &OperatorContext, caches: &Caches, set: CacheSet, queue: &Arc<PoolQueue>) -> PoolController {
     let directory = Arc::<PoolDirectory>::default();
     let machines = Arc::<MachineIndex>::default();
     let applier = Applier::new(
@@ -106,7 +110,19 @@ fn controller(context: &OperatorContext, caches: &Caches, set: CacheSet, queue: 
         move |kind, delta| provider_object_changed(&concerned.0, &concerned.1, kind, delta),
     );
     listen(caches, &directory, &machines, &workloads, queue);
-    PoolController::new(context, caches.clone(), directory, machines, providers, workloads, Arc::clone(queue), applier)
+    let metrics: Arc<MachinePoolMetrics> = context.metrics.set();
+    PoolController {
+        caches: caches.clone(),
+        directory,
+        machines,
+        providers,
+        workloads,
+        node_writes: Arc::new(NodeWrites::new(Arc::clone(queue), Arc::clone(&metrics))),
+        applier,
+        clock: Arc::clone(&context.clock),
+        metrics,
+        progress: PoolProgress::default(),
+    }
 }
 
 /// A cache whose listener kept it would never be freed: listeners have indexes and the queue, and the connections weakly.
@@ -115,7 +131,7 @@ fn listen(
     directory: &Arc<PoolDirectory>,
     machines: &Arc<MachineIndex>,
     workloads: &Arc<WorkloadClusters>,
-    queue: &Arc<Queue<Key>>,
+    queue: &Arc<PoolQueue>,
 ) {
     let (pools, mark, connections) = (Arc::clone(directory), Arc::clone(queue), Arc::downgrade(workloads));
     caches.pools.listen(move |delta| {
@@ -155,7 +171,7 @@ fn listen(
 /// Marks the pools that an object of a provider concerns: those that own it, those that refer to it, and the one of its labels.
 fn provider_object_changed(
     directory: &PoolDirectory,
-    queue: &Queue<Key>,
+    queue: &PoolQueue,
     kind: &GroupKind,
     delta: &Delta<ProviderObject>,
 ) {
@@ -181,4 +197,34 @@ fn owning_pools<'a>(
     let is_pool =
         |owner: &&OwnerReference| owner.kind == POOL_KIND && owner.api_version.split('/').next() == Some(POOL_GROUP);
     owners.filter(is_pool).map(move |owner| Key { namespace: namespace.to_owned(), name: owner.name.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_runtime::Leadership;
+    use seaworthy_testkit::Embedded;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn stopped_operator_leaves_no_cache_behind() {
+        let context = OperatorContext {
+            client: Embedded::start().await.client(),
+            leadership: Leadership::always(),
+            metrics: Arc::default(),
+            clock: Arc::new(jiff::Timestamp::now),
+            build: "test".into(),
+            namespace: "default".into(),
+        };
+        let caches = Caches::default();
+        let queue = Arc::default();
+        drop(controller(&context, &caches, caches.set(), &queue));
+        let counts = [
+            Arc::strong_count(&caches.pools),
+            Arc::strong_count(&caches.clusters),
+            Arc::strong_count(&caches.machines),
+            Arc::strong_count(&caches.definitions),
+        ];
+        assert_eq!(counts, [1; 4]);
+    }
 }

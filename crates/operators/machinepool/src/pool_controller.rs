@@ -12,9 +12,7 @@ use seaworthy_plan::machinepool::{
     Decided, External, FoundObject, InfraMachine, InfraMachines, Inputs, MemberState, NodeIndex, Report, Stop,
     Unreachable, UpToDateRule, Workload, decide, infrastructure_machine_kind,
 };
-use seaworthy_runtime::{
-    Applier, Clock, Controller, Key, OperatorContext, Queue, ReconcileError, Requeue, RetryPolicy, WriteError,
-};
+use seaworthy_runtime::{Applier, Clock, Controller, Key, ReconcileError, Requeue, RetryPolicy, WriteError};
 
 use crate::caches::Caches;
 use crate::cluster_facts::ClusterFacts;
@@ -66,31 +64,6 @@ pub struct PoolController {
 }
 
 impl PoolController {
-    pub fn new(
-        context: &OperatorContext,
-        caches: Caches,
-        directory: Arc<PoolDirectory>,
-        machines: Arc<MachineIndex>,
-        providers: Arc<ProviderCaches>,
-        workloads: Arc<WorkloadClusters>,
-        queue: Arc<Queue<Key>>,
-        applier: Applier,
-    ) -> PoolController {
-        let metrics: Arc<MachinePoolMetrics> = context.metrics.set();
-        PoolController {
-            caches,
-            directory,
-            machines,
-            providers,
-            workloads,
-            node_writes: Arc::new(NodeWrites::new(queue, Arc::clone(&metrics))),
-            applier,
-            clock: Arc::clone(&context.clock),
-            progress: PoolProgress::default(),
-            metrics,
-        }
-    }
-
     /// What was decided, with the connection that the Nodes were read from. `None` if something is not known yet: the pool is
     /// marked when it is.
     fn decide(&self, key: &Key, pool: &MachinePool) -> Option<(Decided, Option<Arc<Connection>>)> {
@@ -122,7 +95,7 @@ impl PoolController {
             || (is_initialized && matches!(view, Some(ConnectionView::Pending)));
         let decide_on = |workload: Workload<'_>| {
             self.directory.with_index(&cluster_key, |pools| {
-                self.node_writes.with_deletion(key, |node_deletion| {
+                self.node_writes.with_deletion(pool, |node_deletion| {
                     decide(&Inputs {
                         pool,
                         cluster: cluster.as_deref(),
@@ -242,7 +215,7 @@ impl Controller for PoolController {
         self.report(key, &pool, report);
         if let Some(connection) = connection.filter(|_| !workload.is_empty()) {
             let is_deletion = report.stop == Some(Stop::Deleting);
-            self.node_writes.perform(key, &connection.applier, workload, is_deletion);
+            self.node_writes.perform(&pool, &connection.applier, workload, is_deletion);
         }
         self.applier.perform(&management).await.result()?;
         match report.problems.first() {

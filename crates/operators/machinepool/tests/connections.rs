@@ -118,7 +118,8 @@ async fn cluster_that_cannot_be_reached_is_a_condition_and_holds_up_no_other() {
     assert!(!events.is_empty() && !json!(events).to_string().contains(TOKEN));
     let page = world.metrics.encode().unwrap();
     for (name, value) in [("silent", 0), ("up", 1)] {
-        let line = format!("seaworthy_machinepool_cluster_connected{{namespace=\"default\",cluster=\"{name}\"}} {value}");
+        let line =
+            format!("seaworthy_machinepool_cluster_connected{{namespace=\"default\",cluster=\"{name}\"}} {value}");
         assert!(page.contains(&line), "{page}");
     }
 }
@@ -160,9 +161,7 @@ async fn cluster_may_be_its_own_workload_cluster() {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": {"providerID": "cloud:////a"},
     });
     world.management.create(&node).await.unwrap();
-    world
-        .until(&pool_reference("p"), |pool| find(pool.unwrap(), "status/nodeRefs/0/name") == Some(&json!("a")))
-        .await;
+    world.until(&pool_reference("p"), |pool| find(pool.unwrap(), "status/nodeRefs/0/name") == Some(&json!("a"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,5 +8,6 @@ mod life;
 mod paths;
 mod player;
 mod providers;
+mod rights;
 mod scenarios;
 mod world;

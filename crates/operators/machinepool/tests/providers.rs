@@ -46,7 +46,8 @@ impl World {
             conditions.into_iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
         };
         self.until(&definition_reference(), is_established).await;
-        let object = json!({"apiVersion": LATE, "kind": "LateMachinePool", "metadata": {"name": "p", "namespace": "default"}});
+        let object =
+            json!({"apiVersion": LATE, "kind": "LateMachinePool", "metadata": {"name": "p", "namespace": "default"}});
         // The kind may take a moment to be served.
         while self.management.create(&object).await.is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -69,10 +70,12 @@ async fn provider_of_the_first_contract_is_followed_when_it_is_installed_and_let
     world.until(&pool_reference("p"), |pool| infrastructure_is(pool, "ProviderNotInstalled")).await;
 
     world.install_late_provider().await;
-    let is_owned = |found: Option<&Value>| found.is_some_and(|found| found["metadata"]["ownerReferences"][0]["name"] == "p");
+    let is_owned =
+        |found: Option<&Value>| found.is_some_and(|found| found["metadata"]["ownerReferences"][0]["name"] == "p");
     world.until(&late("p"), is_owned).await;
     // As the seed's example: no count, `status.ready`.
-    let list = json!({"spec": {"providerIDList": ["cloud:////my-cloud-provider-id-0", "cloud:////my-cloud-provider-id-1"]}});
+    let list =
+        json!({"spec": {"providerIDList": ["cloud:////my-cloud-provider-id-0", "cloud:////my-cloud-provider-id-1"]}});
     world.management.patch(&late("p"), None, &list).await.unwrap();
     world.management.patch(&late("p"), Some("status"), &json!({"status": {"ready": true}})).await.unwrap();
     for nth in 0..2 {

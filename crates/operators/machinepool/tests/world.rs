@@ -134,7 +134,7 @@ async fn grant(api: &Api) {
 }
 
 /// The controllers' own client.
-fn acting(cluster: &Cluster) -> Client {
+pub fn acting(cluster: &Cluster) -> Client {
     let user = Component::Controllers.user(NAMESPACE).unwrap();
     cluster.client_as(&user, &["system:serviceaccounts", "system:authenticated"])
 }

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kube::Client;
 use seaworthy_plan::machinepool::provider_contract::definition_name;
-use seaworthy_runtime::{AnyCache as _, Cache, CacheSet, Delta, Key, Queue};
+use seaworthy_runtime::{AnyCache as _, Cache, CacheSet, Delta, Key};
 
 use super::provider_cache::ProviderCache;
 use super::provider_definition::ProviderDefinition;
 use super::provider_object::ProviderObject;
+use crate::pool_queue::PoolQueue;
 use crate::task_guard::TaskGuard;
 
 /// A kind in whatever version.
@@ -47,7 +48,7 @@ pub struct ProviderCaches {
     definitions: Arc<Cache<ProviderDefinition>>,
     /// Where responses to writes are recorded.
     set: CacheSet,
-    queue: Arc<Queue<Key>>,
+    queue: Arc<PoolQueue>,
     on_change: OnChange,
     kinds: Mutex<BTreeMap<GroupKind, UsedKind>>,
     /// For the callbacks of its own caches.
@@ -73,7 +74,7 @@ impl ProviderCaches {
         client: Client,
         definitions: Arc<Cache<ProviderDefinition>>,
         set: CacheSet,
-        queue: Arc<Queue<Key>>,
+        queue: Arc<PoolQueue>,
         on_change: impl Fn(&GroupKind, &Delta<ProviderObject>) + Send + Sync + 'static,
     ) -> Arc<ProviderCaches> {
         let on_change: OnChange = Arc::new(on_change);
@@ -186,5 +187,66 @@ impl ProviderCaches {
         let named = self.definitions.named(&definition_name(&kind.group, &kind.kind));
         let other = || self.definitions.filter(is_of_kind).into_iter().next();
         named.filter(|definition| is_of_kind(definition)).or_else(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::watcher::Event;
+    use seaworthy_runtime::Queue;
+    use seaworthy_testkit::Embedded;
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(version: &str, revision: u64) -> ProviderDefinition {
+        serde_json::from_value(json!({
+            "metadata": {"name": "pools.g", "uid": "u", "resourceVersion": revision.to_string()},
+            "spec": {"group": "g", "scope": "Namespaced", "names": {"kind": "Pool", "plural": "pools"}, "versions": [
+                {"name": version, "served": true, "storage": true},
+            ]},
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        }))
+        .unwrap()
+    }
+
+    fn version(state: &KindState) -> String {
+        match state {
+            KindState::NotInstalled { definition } => format!("no {definition}"),
+            KindState::Unreadable { reason } => reason.clone(),
+            KindState::Pending => "pending".to_owned(),
+            KindState::Known(cache) => cache.read_as().resource.version.to_string(),
+        }
+    }
+
+    #[tokio::test]
+    async fn kind_is_watched_while_a_pool_needs_it_and_its_definition_serves_it() {
+        let definitions = Arc::<Cache<ProviderDefinition>>::default();
+        let (set, queue) = (CacheSet::default(), Arc::<PoolQueue>::default());
+        let client = Embedded::start().await.client();
+        let caches = ProviderCaches::new(client, Arc::clone(&definitions), set.clone(), Arc::clone(&queue), |_, _| {});
+        let kind = GroupKind { group: "g".to_owned(), kind: "Pool".to_owned() };
+        let pool = |name: &str| Key { namespace: "a".to_owned(), name: name.to_owned() };
+        let marked = || queue.workers().map(Queue::depth).sum::<usize>();
+        assert_eq!(version(&caches.of_kind(&kind, &pool("p"))), "no pools.g");
+        definitions.apply_event(Event::Apply(definition("v1", 1)));
+        assert_eq!(marked(), 1, "the pool is decided on again");
+        assert_eq!(version(&caches.of_kind(&kind, &pool("p"))), "pending");
+        assert_eq!(version(&caches.of_kind(&kind, &pool("q"))), "pending");
+        let watched = |kind: &GroupKind| {
+            let kinds = caches.kinds.lock().unwrap();
+            let watch = kinds.get(kind).and_then(|used| used.watch.as_ref());
+            watch.map(|watch| watch.cache.read_as().resource.version.to_string())
+        };
+        caches.retain(&pool("p"), &BTreeSet::new());
+        assert_eq!(watched(&kind).as_deref(), Some("v1"), "another pool needs it");
+        definitions.apply_event(Event::Apply(definition("v2", 2)));
+        caches.of_kind(&kind, &pool("q"));
+        assert_eq!(watched(&kind).as_deref(), Some("v2"));
+        definitions.apply_event(Event::Delete(definition("v2", 3)));
+        assert_eq!(version(&caches.of_kind(&kind, &pool("q"))), "no pools.g");
+        assert_eq!(watched(&kind), None);
+        caches.retain(&pool("q"), &BTreeSet::new());
+        assert!(caches.kinds.lock().unwrap().is_empty());
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | state | event | action | next |
 //! |---|---|---|---|
-//! | any | the Cluster's infrastructure is not provisioned | none | idle, until the Cluster changes |
-//! | idle | it is provisioned | connect | connecting |
+//! | any | the Cluster is not ready to be connected to | none | idle, until the Cluster changes |
+//! | idle | it is ready | connect | connecting |
 //! | connecting | connected | none | connected, a probe after [`PROBE_INTERVAL`] |
 //! | connecting | failed | none | disconnected, the next try after [`FIRST_RETRY_DELAY`], then longer |
 //! | connected | [`PROBE_INTERVAL`] has passed | probe | connected |
@@ -11,13 +11,14 @@
 //! | connected | the kubeconfig is another one, or the probe was answered 401 | connect | connecting |
 //! | connected | the probe failed, for the [`MAX_FAILURES`]th time in a row | none | disconnected |
 //! | disconnected | [`PROBE_INTERVAL`] has passed | read the kubeconfig | disconnected |
-//! | disconnected | the kubeconfig is another one, the control plane is initialized, or the delay has passed | connect | connecting |
+//! | disconnected | the kubeconfig is another one, or the delay has passed | connect | connecting |
 //!
 //! Compat: intervals and the number of failures are those of upstream's cluster cache.
 //!
-//! Differs: a changed kubeconfig is seen at each probe and also while the cluster cannot be reached, because upstream notices it
-//! by a 401 only; and the delay between tries grows up to [`MAX_RETRY_DELAY`], because each try is written into conditions of all
-//! pools of the cluster.
+//! Differs: a cluster is connected to once its control plane is initialized, because nothing is read there before; upstream begins
+//! when its infrastructure is provisioned. A changed kubeconfig is seen at each probe and also while the cluster cannot be reached,
+//! because upstream notices it by a 401 only. The delay between tries grows up to [`MAX_RETRY_DELAY`], because each try is written
+//! into conditions of all pools of the cluster.
 
 use std::time::Duration;
 
@@ -42,6 +43,13 @@ pub struct Outage {
     pub next_try: Timestamp,
 }
 
+/// Probes that failed in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedProbes {
+    since: Timestamp,
+    count: u32,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
     /// There is nothing to connect to yet.
@@ -56,8 +64,8 @@ pub enum ConnectionState {
     Connected {
         /// The resource version of the kubeconfig's Secret.
         secret: String,
-        /// How many probes in a row have failed.
-        failures: u32,
+        /// The probes that have failed since the last one that succeeded.
+        failing: Option<FailedProbes>,
     },
     Disconnected {
         outage: Outage,
@@ -71,12 +79,10 @@ pub enum ConnectionState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
-    /// The Cluster, as it is now.
+    /// The Cluster, as it is now: provisioned and initialized, or not.
     Cluster {
-        is_provisioned: bool,
+        is_ready: bool,
     },
-    /// The Cluster is provisioned, and its control plane has answered someone since the last event.
-    Initialized,
     /// The time has come that the last step named.
     Due,
     Connected {
@@ -134,6 +140,10 @@ impl ConnectionStep {
         ConnectionStep { state, action, wake: None }
     }
 
+    fn connected(secret: String, failing: Option<FailedProbes>) -> ConnectionStep {
+        ConnectionStep::wait(ConnectionState::Connected { secret, failing }, Some(PROBE_INTERVAL))
+    }
+
     fn connect(outage: Option<Outage>, tries: u32) -> ConnectionStep {
         ConnectionStep::act(ConnectionState::Connecting { outage, tries }, ConnectionAction::Connect)
     }
@@ -145,31 +155,27 @@ impl ConnectionState {
         use ConnectionEvent as Event;
         use ConnectionState as State;
         match (self, event) {
-            (_, Event::Cluster { is_provisioned: false }) => ConnectionStep::wait(State::Idle, None),
-            (State::Idle, Event::Cluster { is_provisioned: true } | Event::Initialized) => {
-                ConnectionStep::connect(None, 0)
-            }
-            (State::Connecting { .. }, Event::Connected { secret }) => {
-                ConnectionStep::wait(State::Connected { secret, failures: 0 }, Some(PROBE_INTERVAL))
-            }
+            (_, Event::Cluster { is_ready: false }) => ConnectionStep::wait(State::Idle, None),
+            (State::Idle, Event::Cluster { is_ready: true }) => ConnectionStep::connect(None, 0),
+            (State::Connecting { .. }, Event::Connected { secret }) => ConnectionStep::connected(secret, None),
             (State::Connecting { outage, tries }, Event::ConnectFailed { secret, reason }) => {
-                disconnected(outage, tries, secret, reason, now)
+                disconnected(outage.map(|outage| outage.since), tries, secret, reason, now)
             }
             (state @ State::Connected { .. }, Event::Due) => ConnectionStep::act(state, ConnectionAction::Probe),
-            (State::Connected { secret: known, failures }, Event::Probed { secret, result }) => {
-                let is_rotated = secret.as_ref().is_some_and(|secret| *secret != known);
-                match result {
-                    _ if is_rotated => ConnectionStep::connect(None, 0),
-                    ProbeResult::Unauthorized => ConnectionStep::connect(None, 0),
-                    ProbeResult::Alive => {
-                        ConnectionStep::wait(State::Connected { secret: known, failures: 0 }, Some(PROBE_INTERVAL))
-                    }
-                    ProbeResult::Failed(_) if failures + 1 < MAX_FAILURES => {
-                        let state = State::Connected { secret: known, failures: failures + 1 };
-                        ConnectionStep::wait(state, Some(PROBE_INTERVAL))
-                    }
-                    ProbeResult::Failed(reason) => disconnected(None, 0, Some(known), reason, now),
+            (State::Connected { secret: known, failing }, Event::Probed { secret, result }) => {
+                let is_rotated = secret.is_some_and(|secret| secret != known);
+                let reason = match result {
+                    _ if is_rotated => return ConnectionStep::connect(None, 0),
+                    ProbeResult::Unauthorized => return ConnectionStep::connect(None, 0),
+                    ProbeResult::Alive => return ConnectionStep::connected(known, None),
+                    ProbeResult::Failed(reason) => reason,
+                };
+                let failing = failing.unwrap_or(FailedProbes { since: now, count: 0 });
+                let failing = FailedProbes { count: failing.count + 1, ..failing };
+                if failing.count < MAX_FAILURES {
+                    return ConnectionStep::connected(known, Some(failing));
                 }
+                disconnected(Some(failing.since), 0, Some(known), reason, now)
             }
             (State::Disconnected { outage, tries, secret, rest }, Event::Due) => match rest.is_zero() {
                 true => ConnectionStep::connect(Some(outage), tries),
@@ -184,9 +190,6 @@ impl ConnectionState {
                 }
                 waiting(outage, tries, tried, rest)
             }
-            (State::Disconnected { outage, tries, .. }, Event::Initialized) => {
-                ConnectionStep::connect(Some(outage), tries)
-            }
             // What does not concern the state is of an action that another event has overtaken.
             (State::Idle, _) => ConnectionStep::wait(State::Idle, None),
             (state @ State::Connecting { .. }, _) => ConnectionStep::act(state, ConnectionAction::Connect),
@@ -198,17 +201,16 @@ impl ConnectionState {
 
 /// The state after a failure.
 fn disconnected(
-    outage: Option<Outage>,
+    since: Option<Timestamp>,
     tries: u32,
     secret: Option<String>,
     reason: String,
     now: Timestamp,
 ) -> ConnectionStep {
     let delay = FIRST_RETRY_DELAY.saturating_mul(1 << tries.min(8)).min(MAX_RETRY_DELAY);
-    let since = outage.map_or(now, |outage| outage.since);
     // The delay is minutes at most; a clock at the end of time stays there.
     let next_try = jiff::SignedDuration::try_from(delay).ok().and_then(|delay| now.checked_add(delay).ok());
-    let outage = Outage { reason, since, next_try: next_try.unwrap_or(now) };
+    let outage = Outage { reason, since: since.unwrap_or(now), next_try: next_try.unwrap_or(now) };
     waiting(outage, tries.saturating_add(1), secret, delay)
 }
 
@@ -234,7 +236,7 @@ mod tests {
     }
 
     fn connected() -> State {
-        State::Connected { secret: "1".to_owned(), failures: 0 }
+        State::Connected { secret: "1".to_owned(), failing: None }
     }
 
     fn failed(secret: Option<&str>) -> Event {
@@ -265,16 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn cluster_is_connected_to_once_its_infrastructure_is_provisioned() {
-        let step = State::Idle.next(Event::Cluster { is_provisioned: false }, NOW);
+    fn cluster_is_connected_to_once_it_is_ready() {
+        let step = State::Idle.next(Event::Cluster { is_ready: false }, NOW);
         assert_eq!(step, ConnectionStep::wait(State::Idle, None));
-        let step = step.state.next(Event::Cluster { is_provisioned: true }, NOW);
+        let step = step.state.next(Event::Cluster { is_ready: true }, NOW);
         assert_eq!(step.action, Action::Connect);
         let step = step.state.next(Event::Connected { secret: "1".to_owned() }, NOW);
         assert_eq!(step, ConnectionStep::wait(connected(), Some(PROBE_INTERVAL)));
-        let step = step.state.next(Event::Cluster { is_provisioned: true }, NOW);
+        let step = step.state.next(Event::Cluster { is_ready: true }, NOW);
         assert_eq!(step.state, connected());
-        let step = step.state.next(Event::Cluster { is_provisioned: false }, NOW);
+        let step = step.state.next(Event::Cluster { is_ready: false }, NOW);
         assert_eq!(step.state, State::Idle);
     }
 
@@ -319,21 +321,14 @@ mod tests {
     }
 
     #[test]
-    fn control_plane_that_is_initialized_ends_the_delay() {
-        let step = ConnectionStep::connect(None, 0).state.next(failed(Some("1")), NOW);
-        assert_eq!(step.state.next(Event::Initialized, NOW).action, Action::Connect);
-        assert_eq!(connected().next(Event::Initialized, NOW).state, connected());
-        assert_eq!(State::Idle.next(Event::Initialized, NOW).action, Action::Connect, "both come at once");
-    }
-
-    #[test]
     fn connection_is_given_up_after_five_failed_probes_in_a_row() {
         let mut state = connected();
-        for failures in 1..MAX_FAILURES {
+        for count in 1..MAX_FAILURES {
             let step = state.next(Event::Due, NOW);
             assert_eq!(step.action, Action::Probe);
-            let step = step.state.next(probed("1", broken()), NOW);
-            assert_eq!(step.state, State::Connected { secret: "1".to_owned(), failures });
+            let step = step.state.next(probed("1", broken()), at(i64::from(count)));
+            let failing = Some(FailedProbes { since: at(1), count });
+            assert_eq!(step.state, State::Connected { secret: "1".to_owned(), failing });
             assert_eq!(step.wake, Some(PROBE_INTERVAL));
             state = step.state;
         }
@@ -341,7 +336,7 @@ mod tests {
         assert_eq!(alive.state, connected(), "a probe that succeeds forgets the failures");
         let step = state.next(probed("1", broken()), at(7));
         let State::Disconnected { outage, .. } = &step.state else { panic!("{step:?}") };
-        assert_eq!((outage.reason.as_str(), outage.since), ("no answer", at(7)));
+        assert_eq!((outage.reason.as_str(), outage.since), ("no answer", at(1)), "since the first of them");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Client;
+use seaworthy_change::to_second;
 use seaworthy_runtime::{AnyCache as _, Applier, Clock, Key};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -99,8 +101,8 @@ impl ConnectionTask {
     /// Runs until it is dropped.
     pub async fn run(mut self) {
         let mut live = None;
-        let is_provisioned = self.facts.borrow_and_update().is_provisioned;
-        let mut step = ConnectionState::default().next(ConnectionEvent::Cluster { is_provisioned }, (self.clock)());
+        let is_ready = self.facts.borrow_and_update().is_ready();
+        let mut step = ConnectionState::default().next(ConnectionEvent::Cluster { is_ready }, self.now());
         loop {
             self.publish(&step, &mut live);
             let event = match step.action {
@@ -119,8 +121,13 @@ impl ConnectionTask {
                     ConnectionEvent::SecretRead { secret: secret.map(|secret| secret.resource_version) }
                 }
             };
-            step = step.state.next(event, (self.clock)());
+            step = step.state.next(event, self.now());
         }
+    }
+
+    /// The time in seconds, which is what conditions show.
+    fn now(&self) -> Timestamp {
+        to_second((self.clock)())
     }
 
     fn publish(&self, step: &ConnectionStep, live: &mut Option<Live>) {
@@ -151,7 +158,6 @@ impl ConnectionTask {
                 None => std::future::pending().await,
             }
         };
-        let before = self.facts.borrow().is_initialized;
         tokio::select! {
             () = due => ConnectionEvent::Due,
             changed = self.facts.changed() => {
@@ -159,11 +165,7 @@ impl ConnectionTask {
                     // The Cluster is forgotten, and this task with it.
                     return std::future::pending().await;
                 }
-                let facts = self.facts.borrow_and_update();
-                match facts.is_provisioned && facts.is_initialized && !before {
-                    true => ConnectionEvent::Initialized,
-                    false => ConnectionEvent::Cluster { is_provisioned: facts.is_provisioned },
-                }
+                ConnectionEvent::Cluster { is_ready: self.facts.borrow_and_update().is_ready() }
             }
         }
     }

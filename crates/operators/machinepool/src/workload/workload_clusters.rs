@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use seaworthy_runtime::{AnyCache, Applier, CacheSet, Key, OperatorContext, Queue};
+use seaworthy_runtime::{AnyCache, Applier, CacheSet, Key, OperatorContext};
 use tokio::sync::{Semaphore, watch};
 
 pub use super::connection_task::{Connection, ConnectionView};
@@ -13,6 +13,7 @@ use super::node_cache::NodeCache;
 use crate::cluster_facts::ClusterFacts;
 use crate::metrics::{ClusterLabels, MachinePoolMetrics};
 use crate::pool_directory::PoolDirectory;
+use crate::pool_queue::PoolQueue;
 use crate::task_guard::TaskGuard;
 
 /// How many clusters connect at a time. Each may hold a page of Nodes meanwhile; one that does not answer gives its place up after
@@ -24,7 +25,7 @@ pub struct WorkloadClusters {
     /// The field manager of writes there.
     manager: &'static str,
     directory: Arc<PoolDirectory>,
-    queue: Arc<Queue<Key>>,
+    queue: Arc<PoolQueue>,
     metrics: Arc<MachinePoolMetrics>,
     permits: Arc<Semaphore>,
     clusters: Mutex<HashMap<Key, WorkloadCluster>>,
@@ -41,7 +42,7 @@ impl WorkloadClusters {
         context: OperatorContext,
         manager: &'static str,
         directory: Arc<PoolDirectory>,
-        queue: Arc<Queue<Key>>,
+        queue: Arc<PoolQueue>,
     ) -> WorkloadClusters {
         let metrics = context.metrics.set();
         let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_CONNECTS));
@@ -54,6 +55,10 @@ impl WorkloadClusters {
         // A Cluster that was created again under its name is another one.
         if clusters.get(cluster).is_some_and(|found| found.facts.borrow().uid != facts.uid) {
             clusters.remove(cluster);
+        }
+        // Under the lock: the pool may have gone meanwhile, and with it the Cluster's last one.
+        if !clusters.contains_key(cluster) && self.directory.of_cluster(cluster).is_empty() {
+            return ConnectionView::Pending;
         }
         clusters.entry(cluster.clone()).or_insert_with(|| self.start(cluster, facts)).view.get()
     }
