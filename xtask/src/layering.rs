@@ -82,6 +82,7 @@ const LAYERS: &[Layer] = &[
         "seaworthy-machineconfig",
         &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, PREVIEW, RUNTIME],
     ),
+    shell("crates/operators/machinepool", "seaworthy-machinepool", &[API, CHANGE, DEPLOY, PLAN, RUNTIME]),
     // The one crate that knows every operator; no operator knows another.
     shell("crates/operators/controllers", "seaworthy-controllers", &[LISTEN, PREVIEW, Below("crates/operators/")]),
     shell("crates/machine/serve", "seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),

@@ -65,9 +65,13 @@ impl Embedded {
 
     /// A client of this user, who is in these groups and in `system:authenticated`.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
-        let identity = Identity::authenticated(user, groups.iter().map(|group| (*group).to_owned()));
-        Client::new(DirectService { server: self.server.clone(), identity }, "default")
+        client_as(&self.server, user, groups)
     }
+}
+
+pub(crate) fn client_as(server: &Server, user: &str, groups: &[&str]) -> Client {
+    let identity = Identity::authenticated(user, groups.iter().map(|group| (*group).to_owned()));
+    Client::new(DirectService { server: server.clone(), identity }, "default")
 }
 
 /// Calls the server directly for one identity.

@@ -6,9 +6,14 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde_json::Value;
 use tokio::sync::Semaphore;
+
+use crate::listening;
 
 /// The path of xtask if it has been built already; `cargo xtask test` sets it.
 const XTASK: &str = "SEAWORTHY_XTASK";
@@ -25,6 +30,7 @@ static STARTS: Semaphore = Semaphore::const_new(2);
 /// `--test-threads` is for that.
 pub struct Kubernetes {
     config: Config,
+    kubeconfig: Value,
     process: Child,
     /// The processes end when this does.
     stdin: Option<ChildStdin>,
@@ -45,9 +51,15 @@ impl Kubernetes {
         let stdout = process.stdout.take().expect("stdout is a pipe");
         let file = tokio::task::spawn_blocking(move || kubeconfig_in(stdout)).await.expect("reading does not panic");
         let file = file.expect("`cargo xtask kube up` prints the path of the kubeconfig; its error is above");
+        let complete = complete_kubeconfig(Path::new(&file)).expect("the kubeconfig is JSON with an authority");
         let kubeconfig = Kubeconfig::read_from(file).expect("the kubeconfig can be read");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        Kubernetes { config: config.expect("the kubeconfig is complete"), process, stdin }
+        Kubernetes { config: config.expect("the kubeconfig is complete"), kubeconfig: complete, process, stdin }
+    }
+
+    /// The kubeconfig of a user who may do everything, as JSON, without references to files.
+    pub fn kubeconfig(&self) -> &Value {
+        &self.kubeconfig
     }
 
     /// A client that may do everything.
@@ -70,6 +82,16 @@ impl Drop for Kubernetes {
         // Waited for, so that a test run leaves nothing behind; how it ended no longer matters.
         let _ = self.process.wait();
     }
+}
+
+/// The kubeconfig in this file with the authority in it, which is a file of its own there.
+fn complete_kubeconfig(file: &Path) -> Option<Value> {
+    let read: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+    let (mut cluster, user) = (read.pointer("/clusters/0/cluster")?.clone(), read.pointer("/users/0/user")?.clone());
+    let authority = cluster.as_object_mut()?.remove("certificate-authority")?;
+    let authority = std::fs::read(authority.as_str()?).ok()?;
+    cluster["certificate-authority-data"] = BASE64_STANDARD.encode(authority).into();
+    Some(listening::kubeconfig(cluster, user))
 }
 
 fn connect(config: Config) -> Client {

@@ -4,6 +4,7 @@
 //!   they expect instead of assuming it, and know neither the time nor the names of objects that the server creates.
 //!   `SEAWORTHY_CLUSTER=kubernetes` runs them on the real kube-apiserver; `cargo xtask test` does so with those that
 //!   are listed in `xtask/src/kube/conformance.rs`.
+//! - [`Cluster::start_listening`] is the same with a kubeconfig, for what reaches a cluster by one.
 //! - [`Embedded::start`] is for tests that move the clock or access the server itself.
 //! - [`Kubernetes::start`] is for tests that only make sense on the real one.
 //!
@@ -26,6 +27,7 @@ mod cluster;
 mod embedded;
 mod fault_injector;
 mod kubernetes;
+mod listening;
 mod manifests;
 mod node_simulator;
 mod observer;
@@ -35,6 +37,7 @@ pub use cluster::Cluster;
 pub use embedded::Embedded;
 pub use fault_injector::{FaultCounts, FaultInjector, FaultRates, SeededRandom};
 pub use kubernetes::Kubernetes;
+pub use listening::Listening;
 pub use manifests::{controller_config, file};
 pub use node_simulator::{NodeBehaviour, NodeSimulator, node};
 pub use observer::{Observations, Observer};

@@ -24,7 +24,7 @@ use crate::suite::cargo_test;
 use crate::workspace::shown;
 
 /// Test binaries that start their clusters with `Cluster::start` of the test kit and must hold on both servers.
-const SUITES: [&str; 7] = ["cluster", "controller", "operators", "plane", "endpoint", "orders", "fleet"];
+const SUITES: [&str; 8] = ["cluster", "controller", "operators", "plane", "endpoint", "orders", "fleet", "machinepool"];
 /// Those of them that can do without the controllers of Kubernetes.
 const BARE_SUITES: [&str; 4] = ["controller", "endpoint", "operators", "orders"];
 

@@ -58,6 +58,10 @@ pub mod finalizer {
 /// On a node that its owner has not found yet.
 pub const UNINITIALIZED: Taint = Taint { key: "node.cluster.x-k8s.io/uninitialized", effect: "NoSchedule" };
 
+/// The domains whose labels, and those of their subdomains, are copied from templates to nodes: a kubelet may not set them.
+pub const NODE_LABEL_DOMAINS: [&str; 3] =
+    ["node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io"];
+
 /// Field manager of the pools' controller, and source of its events.
 pub const MACHINE_POOL_MANAGER: &str = "machinepool-controller";
 
@@ -109,7 +113,7 @@ words! {
         Scaling = "Scaling",
         /// Being deleted.
         Deleting = "Deleting",
-        /// Broken for good; only in objects of the older version.
+        /// Broken for good; only in objects of the older version. Upstream's, never set here.
         Failed = "Failed",
         /// Not known; what a reader makes of an empty or unknown phase.
         Unknown = "Unknown",
@@ -119,23 +123,23 @@ words! {
 words! {
     /// How far a machine is.
     pub enum MachinePhase {
-        /// Waits for its bootstrap data.
+        /// Waits for its bootstrap data. Upstream's, never set here.
         Pending = "Pending",
-        /// Being made.
+        /// Being made. Upstream's, never set here.
         Provisioning = "Provisioning",
-        /// Made, without a node yet.
+        /// Made, without a node yet. Upstream's, never set here.
         Provisioned = "Provisioned",
-        /// Its node is there.
+        /// Its node is there. Upstream's, never set here.
         Running = "Running",
-        /// Being changed in place.
+        /// Being changed in place. Upstream's, never set here.
         Updating = "Updating",
-        /// Being deleted.
+        /// Being deleted. Upstream's, never set here.
         Deleting = "Deleting",
-        /// Gone; only the object is left.
+        /// Gone; only the object is left. Upstream's, never set here.
         Deleted = "Deleted",
-        /// Broken for good.
+        /// Broken for good. Upstream's, never set here.
         Failed = "Failed",
-        /// Not known.
+        /// Not known. Upstream's, never set here.
         Unknown = "Unknown",
     }
 }
@@ -143,17 +147,17 @@ words! {
 words! {
     /// How far a cluster is.
     pub enum ClusterPhase {
-        /// Not begun.
+        /// Not begun. Upstream's, never set here.
         Pending = "Pending",
-        /// Being made.
+        /// Being made. Upstream's, never set here.
         Provisioning = "Provisioning",
-        /// Made.
+        /// Made. Upstream's, never set here.
         Provisioned = "Provisioned",
-        /// Being deleted.
+        /// Being deleted. Upstream's, never set here.
         Deleting = "Deleting",
-        /// Broken for good.
+        /// Broken for good. Upstream's, never set here.
         Failed = "Failed",
-        /// Not known.
+        /// Not known. Upstream's, never set here.
         Unknown = "Unknown",
     }
 }
@@ -181,15 +185,15 @@ words! {
         BootstrapConfigReady = "BootstrapConfigReady",
         /// The provider's object is ready.
         InfrastructureReady = "InfrastructureReady",
-        /// All machines are ready.
+        /// All machines are ready. Upstream's, never set here.
         MachinesReady = "MachinesReady",
-        /// All machines are as they should be.
+        /// All machines are as they should be. Upstream's, never set here.
         MachinesUpToDate = "MachinesUpToDate",
         /// Fewer machines are available than there should be.
         ScalingUp = "ScalingUp",
         /// There are more machines than there should be.
         ScalingDown = "ScalingDown",
-        /// Machines are being repaired.
+        /// Machines are being repaired. Upstream's, never set here.
         Remediating = "Remediating",
         /// The pool is being deleted.
         Deleting = "Deleting",
@@ -229,7 +233,7 @@ words! {
     pub enum ClusterCondition {
         /// The control plane answers requests.
         ControlPlaneInitialized = "ControlPlaneInitialized",
-        /// The cluster's API answers.
+        /// The cluster's API answers. Upstream's, never set here.
         RemoteConnectionProbe = "RemoteConnectionProbe",
     }
 }
@@ -269,7 +273,7 @@ words! {
         ConnectionDown = "ConnectionDown",
         /// The referenced object does not exist.
         ObjectDoesNotExist = "ObjectDoesNotExist",
-        /// The workload cluster's API failed to answer for too long.
+        /// The workload cluster's API failed to answer for too long. Upstream's, never set here.
         ProbeFailed = "ProbeFailed",
         /// The bootstrap data is not there yet.
         WaitingForDataSecret = "WaitingForDataSecret",
@@ -279,6 +283,14 @@ words! {
         IncorrectExternalRef = "IncorrectExternalRef",
         /// Too few nodes are ready.
         WaitingForReplicasReady = "WaitingForReplicasReady",
+        /// No definition has the kind of the referenced object.
+        ProviderNotInstalled = "ProviderNotInstalled",
+        /// Another object controls the referenced one.
+        ControlledByAnother = "ControlledByAnother",
+        /// A field of the referenced object has a value that the provider contract does not allow.
+        InvalidProviderObject = "InvalidProviderObject",
+        /// The referenced object could not be read.
+        ReadFailed = "ReadFailed",
     }
 }
 
@@ -297,6 +309,8 @@ words! {
         SuccessfulSetNodeRefs = "SuccessfulSetNodeRefs",
         /// The pool's nodes could not be looked up.
         FailedSetNodeRef = "FailedSetNodeRef",
+        /// The definition of a provider has no label of a contract; its stored version is read.
+        NoContractLabel = "NoContractLabel",
     }
 }
 

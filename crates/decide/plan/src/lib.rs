@@ -12,6 +12,7 @@
 //! | what does a change do to a node, and can it be applied at all? | [`disruption`] |
 //! | what does a pool target, and which rendered MachineConfigs may be deleted? | [`rendering`] |
 //! | what did a pool target before, and what is it pinned to? | [`history`] |
+//! | what becomes of a pool of Cluster API's MachinePools, its Machines and its Nodes? | [`machinepool`] |
 
 pub mod disruption;
 pub mod drain;
@@ -19,6 +20,7 @@ pub mod duration;
 pub mod fleet;
 pub mod history;
 mod image_name;
+pub mod machinepool;
 pub mod rendering;
 pub mod rollout;
 pub mod status;

@@ -7,6 +7,7 @@ mod drain;
 mod garbage;
 mod golden;
 mod histories;
+mod machinepool;
 mod node_status;
 mod pool;
 mod props;

@@ -5,6 +5,7 @@ use seaworthy_deploy::rule::named_rule;
 use seaworthy_deploy::{OperatorManifest, controllers_account};
 use seaworthy_machineconfig::MachineConfigOperator;
 use seaworthy_machineconfig::operator::MachineConfigOptions;
+use seaworthy_machinepool::MachinePoolOperator;
 use seaworthy_preview::{Admission, PreviewPart};
 use seaworthy_runtime::{NAMESPACE, Operator};
 
@@ -16,7 +17,7 @@ pub struct OperatorOptions {
 
 /// Every operator, one row each.
 pub fn all(options: OperatorOptions) -> Vec<Box<dyn Operator>> {
-    vec![Box::new(MachineConfigOperator { options: options.machineconfig })]
+    vec![Box::new(MachineConfigOperator { options: options.machineconfig }), Box::new(MachinePoolOperator)]
 }
 
 /// The preview parts of every operator.

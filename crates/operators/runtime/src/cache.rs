@@ -68,6 +68,8 @@ pub struct Cache<K> {
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
     transform: Transform<K>,
+    /// The manager whose applied fields are held with each object.
+    manager: Option<&'static str>,
 }
 
 impl<K> Default for Cache<K> {
@@ -84,7 +86,14 @@ impl<K> Cache<K> {
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
             transform: Box::new(transform),
+            manager: None,
         }
+    }
+
+    /// Objects are held with the fields that this manager has applied, for a controller that has to remove what it does not apply
+    /// any more.
+    pub fn with_fields_of(manager: &'static str) -> Self {
+        Cache { manager: Some(manager), ..Cache::default() }
     }
 }
 
@@ -158,7 +167,13 @@ impl<K: Resource> Cache<K> {
 
     /// Drops what no controller reads: an object that is held costs memory for as long as it exists.
     fn reduce(&self, object: &mut K) {
-        object.meta_mut().managed_fields = None;
+        let fields = object.meta_mut().managed_fields.take();
+        if let (Some(manager), Some(mut fields)) = (self.manager, fields) {
+            fields.retain(|entry| {
+                entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply")
+            });
+            object.meta_mut().managed_fields = Some(fields);
+        }
         (self.transform)(object);
     }
 
@@ -234,6 +249,7 @@ mod tests {
     use std::sync::Mutex;
 
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
     use kube::core::ObjectMeta;
     use watcher::Event;
 
@@ -375,6 +391,21 @@ mod tests {
         fat.metadata.managed_fields = Some(Vec::new());
         cache.record_write(fat);
         assert_eq!(*cache.all()[0], map("a", 1));
+    }
+
+    #[test]
+    fn fields_that_a_manager_has_applied_are_held_if_they_are_asked_for() {
+        let entry = |manager: &str, operation: &str| ManagedFieldsEntry {
+            manager: Some(manager.to_owned()),
+            operation: Some(operation.to_owned()),
+            ..ManagedFieldsEntry::default()
+        };
+        let mut written = map("a", 1);
+        written.metadata.managed_fields =
+            Some(vec![entry("mine", "Apply"), entry("mine", "Update"), entry("other", "Apply")]);
+        let cache = Cache::<ConfigMap>::with_fields_of("mine");
+        cache.record_write(written);
+        assert_eq!(cache.all()[0].metadata.managed_fields, Some(vec![entry("mine", "Apply")]));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! The applier hands the response to every write to the cache of its kind, so a controller never decides on the state before
 //! its own write. An operator waits for its own caches and for no others.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt as _, select_all};
 use kube::runtime::watcher;
@@ -70,29 +71,44 @@ where
 
 /// The caches of one operator. Cloning shares them.
 #[derive(Clone, Default)]
-pub struct CacheSet(Arc<[Arc<dyn AnyCache>]>);
+pub struct CacheSet {
+    own: Arc<[Arc<dyn AnyCache>]>,
+    /// Those of kinds that are known at run time only.
+    added: Arc<RwLock<BTreeMap<ResourceType, Arc<dyn AnyCache>>>>,
+}
 
 impl CacheSet {
     pub fn new(caches: impl IntoIterator<Item = Arc<dyn AnyCache>>) -> CacheSet {
-        CacheSet(caches.into_iter().collect())
+        CacheSet { own: caches.into_iter().collect(), added: Arc::default() }
     }
 
-    /// The resource types that are held.
+    /// Adds the cache of a kind that is known at run time only. It is kept current by the code that adds it,
+    /// and no operator waits for it.
+    pub fn add(&self, cache: Arc<dyn AnyCache>) {
+        self.added.write().unwrap_or_else(PoisonError::into_inner).insert(cache.resource(), cache);
+    }
+
+    /// Removes a cache that was added.
+    pub fn remove(&self, resource: &ResourceType) {
+        self.added.write().unwrap_or_else(PoisonError::into_inner).remove(resource);
+    }
+
+    /// The resource types that are held, without those that were added.
     pub fn resources(&self) -> impl Iterator<Item = ResourceType> {
-        self.0.iter().map(|cache| cache.resource())
+        self.own.iter().map(|cache| cache.resource())
     }
 
     /// Keeps all caches current for as long as it is polled. Ends only if a watch cannot go on.
     pub fn run(&self, client: &Client) -> BoxFuture<'static, ()> {
-        if self.0.is_empty() {
+        if self.own.is_empty() {
             return std::future::pending().boxed();
         }
-        select_all(self.0.iter().map(|cache| Arc::clone(cache).watch(client))).map(drop).boxed()
+        select_all(self.own.iter().map(|cache| Arc::clone(cache).watch(client))).map(drop).boxed()
     }
 
     /// Waits until the first list of every kind is complete.
     pub async fn synced(&self) {
-        for cache in self.0.iter() {
+        for cache in self.own.iter() {
             cache.wait_synced().await;
         }
     }
@@ -121,7 +137,8 @@ impl CacheSet {
         self.of(resource).is_some()
     }
 
-    fn of(&self, resource: &ResourceType) -> Option<&Arc<dyn AnyCache>> {
-        self.0.iter().find(|cache| cache.resource() == *resource)
+    fn of(&self, resource: &ResourceType) -> Option<Arc<dyn AnyCache>> {
+        let own = self.own.iter().find(|cache| cache.resource() == *resource).cloned();
+        own.or_else(|| self.added.read().unwrap_or_else(PoisonError::into_inner).get(resource).cloned())
     }
 }
