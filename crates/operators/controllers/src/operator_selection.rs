@@ -94,7 +94,7 @@ mod tests {
     fn unknown_name_is_refused_with_the_accepted_ones() {
         let error = parse(&["rollouts"]).unwrap_err();
         // Written out, as users and scripts know them: a name that is lost here breaks their command lines.
-        let accepted = "one of machineconfig, base, kubelet, container-runtime, render, rollout, garbage";
+        let accepted = "one of machineconfig, machinepool, base, kubelet, container-runtime, render, rollout, garbage";
         assert!(error.contains("rollouts") && error.ends_with(accepted), "{error}");
     }
 
