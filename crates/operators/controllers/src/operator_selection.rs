@@ -93,6 +93,9 @@ mod tests {
     #[test]
     fn unknown_name_is_refused_with_the_accepted_ones() {
         let error = parse(&["rollouts"]).unwrap_err();
-        assert!(error.contains("rollouts") && error.contains("machineconfig, ") && error.contains("base, kubelet"), "{error}");
+        assert!(
+            error.contains("rollouts") && error.contains("machineconfig, ") && error.contains("base, kubelet"),
+            "{error}"
+        );
     }
 }
