@@ -17,7 +17,7 @@ fn misspelt_controller_is_answered_with_all_names() {
     let outcome = Program::new().run(["controllers", "--only", "rendr"]).expect(2);
     outcome.says(&[
         "--only rendr: no operator or controller has that name",
-        "machineconfig, base, kubelet, container-runtime, render, rollout, garbage",
+        "machineconfig, machinepool, base, kubelet, container-runtime, render, rollout, garbage",
     ]);
 }
 
