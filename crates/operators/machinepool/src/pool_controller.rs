@@ -180,7 +180,7 @@ impl PoolController {
     fn report(&self, key: &Key, pool: &MachinePool, report: &Report) {
         let missing = report.members.iter().filter(|member| member.state == MemberState::NoNode).count();
         let labels = PoolLabels::of(key);
-        // While the Nodes are not known, the last number stands for itself.
+        // While the Nodes are not known, the last number is kept.
         if report.is_workload_known {
             let missing = i64::try_from(missing).unwrap_or(i64::MAX);
             self.metrics.missing_nodes.get_or_create(&labels).set(missing);

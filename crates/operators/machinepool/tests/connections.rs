@@ -110,6 +110,7 @@ async fn cluster_that_cannot_be_reached_is_a_condition_and_holds_up_no_other() {
         let pool = world.until(&pool_reference(name), |pool| is_down(pool, why)).await.unwrap();
         let message = text(available(&pool).unwrap(), "message").to_owned();
         assert!(message.contains("since") && message.contains("next try at"), "{message}");
+        assert!(message.contains("http://127.0.0.1:"), "{message}");
         let ids = format!("cloud:////{name}");
         assert_eq!(pool["spec"]["providerIDList"], json!([ids]), "the provider is followed all the same");
         assert!(!pool.to_string().contains(TOKEN), "{pool:#}");

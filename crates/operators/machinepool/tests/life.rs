@@ -160,3 +160,38 @@ async fn pool_becomes_running_follows_its_replicas_and_takes_its_nodes_along() {
     let page = world.metrics.encode().unwrap();
     assert!(page.contains("seaworthy_machinepool_retired_nodes_total 3\n"), "{page}");
 }
+
+impl World {
+    /// Kills the operator again and again, each time a little later: at every write that it has to make.
+    async fn is_killed_at_every_write(&mut self) {
+        for nth in 0..30 {
+            self.restart().await;
+            tokio::time::sleep(std::time::Duration::from_millis(3 * nth)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_that_is_killed_at_every_write_goes_on_where_it_was() {
+    let mut world = World::start().await;
+    world.cluster("c", &world.kubeconfig()).await;
+    world.register("other").await;
+    world.register("a").await;
+    world.register("b").await;
+    world.pool("p", "c", 2).await;
+    world.provide("p", &["a", "b"]).await;
+    world.is_killed_at_every_write().await;
+    world.is_running("p", 2).await;
+
+    world.scale("p", 1).await;
+    world.provide("p", &["b"]).await;
+    world.is_killed_at_every_write().await;
+    world.is_running("p", 1).await;
+    crate::world::until(&world.workload, &node_reference("a"), |node| node.is_none()).await;
+
+    world.management.delete(&pool_reference("p")).await.unwrap();
+    world.is_killed_at_every_write().await;
+    world.until(&pool_reference("p"), |pool| pool.is_none()).await;
+    crate::world::until(&world.workload, &node_reference("b"), |node| node.is_none()).await;
+    assert!(world.workload.get(&node_reference("other")).await.is_ok());
+}

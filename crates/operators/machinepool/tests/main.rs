@@ -4,6 +4,7 @@
 mod api;
 mod comparison;
 mod connections;
+mod installation;
 mod life;
 mod paths;
 mod player;

@@ -103,7 +103,7 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// `id` is what tells this pass from all others: six characters that no other text has.
+    /// `id` distinguishes this pass from all others: six characters that no other text has.
     pub fn new(world: &'a World, changes: &'a Changes, scenario: &'a Value, id: String) -> Player<'a> {
         let namespace = format!("{}-{id}", text(scenario, "name"));
         let namespace = namespace[namespace.len().saturating_sub(63)..].to_owned();
@@ -239,7 +239,7 @@ impl<'a> Player<'a> {
                 Err(_) => {}
             }
             if Instant::now() > deadline {
-                let now = api.get(&reference).await.map_or_else(|refusal| json!(refusal.to_string()), |found| found);
+                let now = api.get(&reference).await.unwrap_or_else(|refusal| json!(refusal.to_string()));
                 return Err(Problem::Timeout(format!("never met: {step}; it is {now}")));
             }
             let _ = timeout_at(deadline.min(Instant::now() + CHECK_INTERVAL), changed).await;

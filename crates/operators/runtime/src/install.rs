@@ -11,16 +11,22 @@ use kube::{Api, Client, ResourceExt as _};
 /// How long a definition may take to be established.
 const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A label of definitions that Cluster API's own installer keeps current, with the conversion webhooks that belong to them. They are
+/// left as they are: replacing them would break that installation.
+const KEPT_BY_CLUSTER_API: &str = "cluster.x-k8s.io/provider";
+
 /// Why an installation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
+    #[error("cannot read {what}: {source}")]
+    Read { what: String, source: kube::Error },
     #[error("cannot write {what}: {source}")]
     Write { what: String, source: kube::Error },
     #[error("CustomResourceDefinition {name} is not established; for its conditions, run: kubectl describe crd {name}")]
     NotEstablished { name: String },
 }
 
-/// Applies definitions, waits until they are established, and creates the namespace.
+/// Applies definitions, except those that Cluster API's installer keeps, waits until they are established, and creates the namespace.
 ///
 /// # Errors
 ///
@@ -34,8 +40,15 @@ pub async fn install(
     let params = PatchParams::apply("seaworthy-install").force();
     for definition in wanted {
         let name = definition.name_any();
+        let what = format!("CustomResourceDefinition {name}");
+        let found = definitions.get_metadata_opt(&name).await;
+        let found = found.map_err(|source| InstallError::Read { what: what.clone(), source })?;
+        if found.is_some_and(|found| found.labels().contains_key(KEPT_BY_CLUSTER_API)) {
+            tracing::info!(name, "definition is kept by Cluster API's installer; not applied");
+            continue;
+        }
         let written = definitions.patch(&name, &params, &Patch::Apply(definition)).await;
-        written.map_err(|source| InstallError::Write { what: format!("CustomResourceDefinition {name}"), source })?;
+        written.map_err(|source| InstallError::Write { what, source })?;
     }
     for definition in wanted {
         let name = definition.name_any();

@@ -1,5 +1,6 @@
 //! The controllers as a process: probes, the lease, orderly shutdown.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -24,11 +25,15 @@ fn process_answers_probes_and_releases_the_lease_on_a_stop_signal() {
         fleet.program.command(["controllers", "--install", "--metrics", "127.0.0.1:0", "--log-format", "json"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let mut address = None;
+    let (mut address, mut running) = (None, BTreeSet::new());
     let is_running = stderr.by_ref().any(|line| {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         address = event["address"].as_str().map(str::to_owned).or(address.take());
-        event["message"] == "controllers running"
+        if event["message"] == "controllers running" {
+            running.insert(event["operator"].to_string());
+        }
+        // While one of them starts, the process is not ready.
+        running.len() == 2
     });
     assert!(is_running);
     let address = address.unwrap();
@@ -52,7 +57,7 @@ fn process_that_loses_the_lease_exits_with_a_message() {
     let mut command = fleet.program.command(["controllers", "--install"]);
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(stderr.any(|line| line.contains("controllers running")));
+    assert!(stderr.any(|line| line.contains("controllers running") && line.contains("machineconfig")));
     fleet.must(
         "kubectl -n seaworthy-system patch lease seaworthy-controllers --type=merge \
                 -p '{\"spec\": {\"holderIdentity\": \"another\"}}'",

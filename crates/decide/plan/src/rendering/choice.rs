@@ -32,13 +32,16 @@ pub struct ChoiceInputs<'a> {
     pub accepts_other_builds: bool,
 }
 
+/// Finds a MachineConfig by name.
+pub type Find<'a> = Box<dyn Fn(&str) -> Option<Arc<MachineConfig>> + 'a>;
+
 /// The objects of a cluster that the choice may look at.
 pub struct ChoiceObjects<'a> {
     pub pools: Cow<'a, [Arc<MachineConfigPool>]>,
     /// The MachineConfigs that pools may select: those that are not rendered.
     pub sources: Vec<Arc<MachineConfig>>,
     /// Finds a MachineConfig by name, rendered or not.
-    pub find: Box<dyn Fn(&str) -> Option<Arc<MachineConfig>> + 'a>,
+    pub find: Find<'a>,
     pub controller_config: Option<Arc<ControllerConfig>>,
     pub kubelet_configs: Cow<'a, [Arc<KubeletConfig>]>,
     pub container_runtime_configs: Cow<'a, [Arc<ContainerRuntimeConfig>]>,

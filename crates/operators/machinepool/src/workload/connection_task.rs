@@ -92,6 +92,8 @@ pub struct ConnectionTask {
 /// A connection with what keeps it current.
 struct Live {
     client: Client,
+    /// The address of the server, for messages.
+    address: String,
     secret: KubeconfigSecret,
     connection: Arc<Connection>,
     _watch: TaskGuard,
@@ -194,20 +196,24 @@ impl ConnectionTask {
     }
 
     async fn connect_with(&self, secret: KubeconfigSecret) -> Result<Live, String> {
-        let client = secret.client().await?;
+        let (client, address) = secret.client().await?;
+        let failed = |reason: &str| format!("{address}: {reason}");
         match probe(&client).await {
             ProbeResult::Alive => {}
-            ProbeResult::Unauthorized => return Err("it does not accept the credentials of its kubeconfig".to_owned()),
-            ProbeResult::Failed(reason) => return Err(reason),
+            ProbeResult::Unauthorized => return Err(failed("it does not accept the credentials of its kubeconfig")),
+            ProbeResult::Failed(reason) => return Err(failed(&reason)),
         }
         let list = self.nodes.next_list();
         let watch = TaskGuard::spawn(Arc::clone(&self.nodes).watch(&client));
         match timeout(LIST_TIMEOUT, list).await {
-            Ok(listed) => listed?,
-            Err(_) => return Err(format!("Nodes cannot be listed: no list within {} s", LIST_TIMEOUT.as_secs())),
+            Ok(listed) => listed.map_err(|reason| failed(&reason))?,
+            Err(_) => {
+                let seconds = LIST_TIMEOUT.as_secs();
+                return Err(failed(&format!("Nodes cannot be listed: no list within {seconds} s")));
+            }
         }
         let connection = Connection { applier: (self.applier)(client.clone()), nodes: Arc::clone(&self.nodes) };
-        Ok(Live { client, secret, connection: Arc::new(connection), _watch: watch })
+        Ok(Live { client, address, secret, connection: Arc::new(connection), _watch: watch })
     }
 
     /// Reads the Secret and probes the server, both at once.
@@ -215,8 +221,13 @@ impl ConnectionTask {
         let Some(live) = live else {
             return ConnectionEvent::Probed { secret: None, result: ProbeResult::Unauthorized };
         };
-        let (secret, result) = tokio::join!(read_secret(&self.management, &self.cluster), probe(&live.client));
-        if let ProbeResult::Failed(reason) = &result {
+        let (secret, mut result) = tokio::join!(read_secret(&self.management, &self.cluster), probe(&live.client));
+        // A user who may not see Nodes any more is answered by the server all the same.
+        if let (ProbeResult::Alive, Some(reason)) = (&result, self.nodes.lasting_failure()) {
+            result = ProbeResult::Failed(reason);
+        }
+        if let ProbeResult::Failed(reason) = &mut result {
+            *reason = format!("{}: {reason}", live.address);
             tracing::debug!(cluster = ?self.cluster, reason, "probe of a workload cluster failed");
         }
         // A Secret that cannot be read, or is gone for a moment, does not end a connection that works.

@@ -92,11 +92,11 @@ impl KubeconfigSecret {
         self.value == other.value
     }
 
-    /// A client for the cluster. It is free: nothing is sent yet.
+    /// A client for the cluster, and the address of its server. It is free: nothing is sent yet.
     ///
     /// Differs: the address is used as it is, also where it is this management cluster's own, because the kubeconfig has all that
     /// is needed; upstream replaces address and authority by those of its own pod.
-    pub async fn client(&self) -> Result<Client, String> {
+    pub async fn client(&self) -> Result<(Client, String), String> {
         let value = self
             .value
             .as_deref()
@@ -113,12 +113,12 @@ impl KubeconfigSecret {
         config.default_retry = false;
         // One that the environment names is for this process's own cluster.
         config.proxy_url = None;
-        check_address(&config.cluster_url)?;
+        let address = address(&config.cluster_url)?;
         let builder = ClientBuilder::try_from(config);
         // The error may be about a key.
         let builder = builder
             .map_err(|_| "its kubeconfig cannot be used: a certificate, a key or a token is not valid".to_owned())?;
-        Ok(builder.build())
+        Ok((builder.build(), address))
     }
 }
 
@@ -168,10 +168,13 @@ fn no_file(is_file: bool, what: &str) -> Result<(), String> {
     }
 }
 
-fn check_address(address: &Uri) -> Result<(), String> {
+/// The address of a server without a path.
+fn address(server: &Uri) -> Result<String, String> {
     let expected = "expected https://, a host and a port";
-    match (address.scheme_str(), address.authority()) {
-        (Some("https" | "http"), Some(authority)) if !authority.as_str().contains('@') => Ok(()),
+    match (server.scheme_str(), server.authority()) {
+        (Some(scheme @ ("https" | "http")), Some(authority)) if !authority.as_str().contains('@') => {
+            Ok(format!("{scheme}://{authority}"))
+        }
         (Some("https" | "http"), Some(_)) => {
             Err(format!("its kubeconfig cannot be used: the address of its server has credentials in it; {expected}"))
         }
@@ -304,7 +307,8 @@ mod tests {
         let server = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
         let value = Some(kubeconfig(json!({"server": server}), json!({"token": TOKEN})));
-        let client = KubeconfigSecret { resource_version: "1".to_owned(), value }.client().await.unwrap();
+        let (client, address) = KubeconfigSecret { resource_version: "1".to_owned(), value }.client().await.unwrap();
+        assert_eq!(address, server);
         let ProbeResult::Failed(reason) = probe(&client).await else { panic!("nothing listens there") };
         assert!(reason.contains("refused") && !reason.contains(TOKEN), "{reason}");
     }

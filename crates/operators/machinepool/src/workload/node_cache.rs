@@ -5,7 +5,8 @@
 //! - What this process writes is recorded ahead of the watch, so that no decision repeats it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
@@ -16,12 +17,18 @@ use seaworthy_change::{ObjectVersion, ResourceType};
 use seaworthy_plan::machinepool::{NodeChange, NodeIndex, WorkloadNode};
 use seaworthy_runtime::{AnyCache, Key};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::kubeconfig;
 use super::watched_node::WatchedNode;
 
 /// How many Nodes are listed at a time: each can be 20 kB, and many clusters may connect at once.
 const PAGE_SIZE: u32 = 100;
+
+/// How many refusals of the watch in a row are no accident.
+const MIN_REFUSALS: u32 = 3;
+/// A watch that is refused is retried after half of this at the latest: one that was not refused for so long has recovered.
+const WATCH_RECOVERY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Called with the name of a Node and its provider IDs before and after a change.
 type OnChange = Box<dyn Fn(&str, [&str; 2]) + Send + Sync>;
@@ -32,6 +39,8 @@ pub struct NodeCache {
     lists: watch::Sender<u64>,
     /// Why the list in progress fails, if it does.
     failure: watch::Sender<Option<String>>,
+    /// How many times the watch was refused since the last event, and when it was last.
+    refusals: Mutex<Option<(u32, Instant)>>,
     on_change: OnChange,
 }
 
@@ -50,6 +59,7 @@ impl NodeCache {
             state: RwLock::default(),
             lists: watch::Sender::new(0),
             failure: watch::Sender::new(None),
+            refusals: Mutex::default(),
             on_change: Box::new(on_change),
         }
     }
@@ -62,6 +72,7 @@ impl NodeCache {
     /// Waits for the next list that is complete from now on, or that fails.
     pub fn next_list(&self) -> impl Future<Output = Result<(), String>> + Send + use<> {
         self.failure.send_replace(None);
+        *self.refusals() = None;
         let (mut lists, mut failure) = (self.lists.subscribe(), self.failure.subscribe());
         lists.mark_unchanged();
         async move {
@@ -73,6 +84,27 @@ impl NodeCache {
                 }
             }
         }
+    }
+
+    /// Why the watch cannot go on, if it is refused again and again: then what is held is out of date, although the server answers.
+    pub fn lasting_failure(&self) -> Option<String> {
+        let (count, last) = (*self.refusals())?;
+        let is_lasting = count >= MIN_REFUSALS && last.elapsed() < WATCH_RECOVERY_INTERVAL;
+        self.failure.borrow().clone().filter(|_| is_lasting)
+    }
+
+    /// A server that does not answer is no refusal: that is what the probe is for.
+    fn fail(&self, reason: String, is_refusal: bool) {
+        if is_refusal {
+            let mut refusals = self.refusals();
+            let count = refusals.map_or(0, |(count, _)| count);
+            *refusals = Some((count.saturating_add(1), Instant::now()));
+        }
+        self.failure.send_replace(Some(reason));
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Option<(u32, Instant)>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn apply(&self, event: watcher::Event<WatchedNode>) {
@@ -106,12 +138,17 @@ impl NodeCache {
         let mut events = std::pin::pin!(watcher(Api::<WatchedNode>::all(client), config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
-                Ok(event) => self.apply(event),
+                // It is the attempt that begins, not a list that succeeds.
+                Ok(event @ watcher::Event::Init) => self.apply(event),
+                Ok(event) => {
+                    *self.refusals() = None;
+                    self.apply(event);
+                }
                 Err(error) => {
                     let reason = watch_failure(&error);
                     // The probe decides whether the cluster is gone; a watch alone ends now and then.
                     tracing::debug!(reason, "watch of Nodes failed; retrying");
-                    self.failure.send_replace(Some(reason));
+                    self.fail(reason, is_refusal(&error));
                 }
             }
         }
@@ -177,6 +214,17 @@ fn is_newer(held: &WorkloadNode, found: &WorkloadNode) -> bool {
     revision(held).zip(revision(found)).is_some_and(|(held, found)| held > found)
 }
 
+/// Whether the server has answered that it does not allow the watch.
+fn is_refusal(error: &watcher::Error) -> bool {
+    let error = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => error,
+        _ => return false,
+    };
+    matches!(error, kube::Error::Api(status) if [401, 403, 404].contains(&status.code))
+}
+
 /// Why a list or a watch failed, without anything that the server sent.
 fn watch_failure(error: &watcher::Error) -> String {
     match error {
@@ -225,8 +273,6 @@ impl AnyCache for NodeCache {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use serde_json::json;
     use watcher::Event;
 
@@ -310,7 +356,20 @@ mod tests {
         cache.apply(Event::InitDone);
         assert_eq!(next.await, Ok(()));
         let next = cache.next_list();
-        cache.failure.send_replace(Some("it answers 403 Forbidden".to_owned()));
+        cache.fail("it answers 403 Forbidden".to_owned(), true);
         assert!(next.await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watch_that_is_refused_again_and_again_is_a_failure_until_it_recovers() {
+        let (cache, _) = cache();
+        for _ in 0..MIN_REFUSALS {
+            assert_eq!(cache.lasting_failure(), None);
+            cache.fail("it answers 503 Service Unavailable".to_owned(), false);
+            cache.fail("it answers 403 Forbidden".to_owned(), true);
+        }
+        assert_eq!(cache.lasting_failure().as_deref(), Some("it answers 403 Forbidden"));
+        tokio::time::advance(WATCH_RECOVERY_INTERVAL).await;
+        assert_eq!(cache.lasting_failure(), None);
     }
 }
